@@ -1,0 +1,36 @@
+# make figures   install into .venv if needed, then rebuild every figure of the embedded default
+# make test      install into .venv if needed, then run the tests
+# make adopt     take over results that were copied here, after checking them (CONFIG names overlays, if any)
+# make release   rebuild, then write the released run, the README's table and the config's expected numbers
+# PYTHON=python3.12 picks the interpreter; TORCH_INDEX=<address> takes torch from another index, such as the CPU builds
+PYTHON ?= python3
+TORCH_INDEX ?=
+CONFIG ?=
+BIN := .venv/bin
+INSTALLED := .venv/installed
+OVERLAY := $(if $(CONFIG),--configfile $(CONFIG))
+
+.PHONY: figures test adopt release
+.DELETE_ON_ERROR:
+
+figures: $(INSTALLED)
+	$(BIN)/snakemake --cores all
+
+test: $(INSTALLED)
+	$(BIN)/python -m pytest -n 2
+
+adopt: $(INSTALLED)
+	$(BIN)/python -m jumpboard.artefacts.adopt config/config.yaml $(CONFIG)
+	$(BIN)/snakemake --cores all --touch --forceall --quiet all $(OVERLAY)
+
+release: $(INSTALLED)
+	$(BIN)/snakemake --cores all
+	$(BIN)/snakemake --cores all release
+
+$(INSTALLED): requirements.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed: make PYTHON=python3.11")'
+	$(PYTHON) -m venv --clear .venv
+	$(if $(TORCH_INDEX),$(BIN)/pip install --index-url $(TORCH_INDEX) $$(grep -E '^torch(vision)?==' requirements.lock))
+	$(BIN)/pip install -r requirements.lock
+	$(BIN)/pip install --no-deps --no-build-isolation -e .
+	touch $@

@@ -1,0 +1,39 @@
+# Targets of the pipeline: every figure, table and checkpoint of the config. The rules are in workflow/rules.
+import sys
+from pathlib import Path
+
+import jumpboard
+from jumpboard.configuration.workflow import open_run
+from jumpboard.errors import InputError
+
+configfile: "config/config.yaml"
+
+
+try:
+    PLAN = open_run(config, Path(workflow.basedir))
+except InputError as error:
+    sys.exit(f"error: {error}")
+
+
+pathvars:
+    results=config["results"],
+    figures=config["figures"],
+    logs=config["logs"],
+
+
+include: "workflow/rules/common.smk"
+include: "workflow/rules/data.smk"
+include: "workflow/rules/training.smk"
+include: "workflow/rules/claims.smk"
+include: "workflow/rules/figures.smk"
+include: "workflow/rules/manifest.smk"
+
+
+localrules:
+    all,
+
+
+rule all:
+    input:
+        "<results>/manifest.json",
+        run_files(),

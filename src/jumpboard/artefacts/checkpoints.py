@@ -1,0 +1,83 @@
+"""Checkpoint files: all seeds and moments of a cell in one safetensors file whose header carries their ancestry.
+
+Tensors are named `seed_<s>/<checkpoint>/<leaf>`. The header holds ONE metadata key, `jumpboard`, with sorted JSON (several keys
+would be written in random order): the provenance, and for each `seed_<s>/<checkpoint>` its step, the SHA-256 of its
+tensors and that of its parent: the previous checkpoint of the same seed, or the data set's file for the first.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from jumpboard.artefacts.files import replacing
+from jumpboard.artefacts.provenance import Provenance
+from jumpboard.errors import InputError
+
+Member = Mapping[str, np.ndarray]
+
+
+def member_digest(leaves: Member) -> str:
+    """SHA-256 over names, types, shapes and bytes of one member's leaves, in the order of the names."""
+    digest = hashlib.sha256()
+    for name in sorted(leaves):
+        leaf = np.ascontiguousarray(leaves[name])
+        digest.update(f"{name} {leaf.dtype} {leaf.shape}\n".encode())
+        digest.update(leaf.tobytes())
+    return digest.hexdigest()
+
+
+def write_checkpoints(
+    path: Path, members: Mapping[tuple[int, str], tuple[int, Member]], ancestor: str, provenance: Provenance
+) -> None:
+    """Write `members`, (seed, checkpoint) -> (step, leaves), each descending from the one before it of its seed.
+
+    `ancestor` is the digest that every seed's first checkpoint descends from.
+    """
+    records: dict[str, dict[str, Any]] = {}
+    last: dict[int, str] = {}
+    for (seed, checkpoint), (step, leaves) in sorted(members.items(), key=lambda item: (item[0][0], item[1][0])):
+        digest = member_digest(leaves)
+        records[f"seed_{seed}/{checkpoint}"] = {"step": step, "sha256": digest, "parent": last.get(seed, ancestor)}
+        last[seed] = digest
+    header = {"schema": "checkpoints", "version": 1, "checkpoints": records, **provenance.as_json()}
+    tensors = {
+        f"seed_{seed}/{checkpoint}/{name}": np.ascontiguousarray(leaf)
+        for (seed, checkpoint), (_, leaves) in members.items()
+        for name, leaf in leaves.items()
+    }
+    with replacing(path) as temporary:
+        save_file(tensors, temporary, {"jumpboard": json.dumps(header, sort_keys=True)})
+
+
+def read_checkpoint_header(path: Path) -> dict[str, Any]:
+    """The header of a checkpoint file. Raises InputError for any other file."""
+    try:
+        with safe_open(path, framework="numpy") as handle:
+            return dict(json.loads(handle.metadata()["jumpboard"]))
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except (SafetensorError, OSError, TypeError, KeyError, ValueError):
+        raise InputError(f"{path}: not a whole checkpoint file written by jumpboard") from None
+
+
+def read_member(path: Path, seed: int, checkpoint: str) -> dict[str, np.ndarray]:
+    """One member's leaves, checked against their digest.
+
+    Raises InputError where the file lacks the member, naming what it has, or where its bytes differ from the record.
+    """
+    records = read_checkpoint_header(path)["checkpoints"]
+    name = f"seed_{seed}/{checkpoint}"
+    if name not in records:
+        raise InputError(f"{path}: has no checkpoint '{name}'; it has {', '.join(sorted(records))}")
+    with safe_open(path, framework="numpy") as handle:
+        prefix = f"{name}/"
+        leaves = {key[len(prefix) :]: handle.get_tensor(key) for key in handle.keys() if key.startswith(prefix)}
+    if member_digest(leaves) != records[name]["sha256"]:
+        raise InputError(f"{path}: the tensors of '{name}' are not those of its record")
+    return leaves

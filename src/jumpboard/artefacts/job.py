@@ -1,0 +1,141 @@
+"""What every stage does the same way: its command line, its provenance, its record, its one-line errors.
+
+    python -m jumpboard.stages.<rule> --root DIR --params JSON --code DIGEST --threads N
+                                      --inputs NAME=PATH ... --outputs NAME=PATH ...
+
+A stage is a function of one `Job`. When it returns, a record (wall time, peak memory, device, host: all that may differ
+between equal runs) is written under `<root>/records/`, beside no output and read by no rule.
+"""
+
+import argparse
+import json
+import logging
+import os
+import platform
+import resource
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from jumpboard.artefacts.files import replacing, sha256_of
+from jumpboard.artefacts.paths import RECORDS
+from jumpboard.artefacts.provenance import Provenance, config_digest
+from jumpboard.errors import InputError
+
+
+@dataclass
+class Job:
+    """One run of a stage. `device`, `tier` and `seeds` may be changed by the stage before it asks for `provenance`."""
+
+    stage: str
+    root: Path
+    params: Any
+    code: str
+    threads: int
+    inputs: Mapping[str, Path]
+    outputs: Mapping[str, Path]
+    device: str = "cpu"
+    tier: str = "bytes"
+    seeds: tuple[int, ...] = ()
+    packages: tuple[str, ...] = ("jumpboard", "numpy", "pyarrow")
+    _parents: dict[str, str] = field(default_factory=dict)
+
+    def parents(self) -> dict[str, str]:
+        """SHA-256 of every input below the root, by its path from the root."""
+        if not self._parents:
+            for path in self.inputs.values():
+                if path.resolve().is_relative_to(self.root.resolve()):
+                    self._parents[path.resolve().relative_to(self.root.resolve()).as_posix()] = sha256_of(path)
+        return self._parents
+
+    def provenance(self) -> Provenance:
+        """The header facts of this job's outputs."""
+        return Provenance(
+            code=self.code,
+            config=config_digest(self.params),
+            parents=self.parents(),
+            seeds=self.seeds,
+            tier=self.tier,
+            threads=self.threads,
+            device=self.device,
+            versions={package: version(package) for package in self.packages},
+        )
+
+
+def _pairs(values: list[str]) -> dict[str, Path]:
+    return {name: Path(path) for name, _, path in (value.partition("=") for value in values)}
+
+
+def parse(stage: str, arguments: list[str]) -> Job:
+    """The job of a stage's command line."""
+    parser = argparse.ArgumentParser(prog=f"python -m jumpboard.stages.{stage}")
+    parser.add_argument("--root", type=Path, required=True, help="the run's results folder")
+    parser.add_argument("--params", type=json.loads, required=True, help="the stage's parameters, one JSON value")
+    parser.add_argument("--code", required=True, help="digest of the code that this stage depends on")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--inputs", nargs="*", default=[], metavar="NAME=PATH")
+    parser.add_argument("--outputs", nargs="+", required=True, metavar="NAME=PATH")
+    options = parser.parse_args(arguments)
+    return Job(
+        stage,
+        options.root,
+        options.params,
+        options.code,
+        options.threads,
+        _pairs(options.inputs),
+        _pairs(options.outputs),
+    )
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Sorted, indented JSON, whole or not at all."""
+    with replacing(path) as temporary:
+        temporary.write_text(json.dumps(value, sort_keys=True, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def _write_record(job: Job, started: float) -> None:
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    unit = 1 if sys.platform == "darwin" else 1024
+    output = next(iter(job.outputs.values()))
+    place = output.resolve()
+    root = job.root.resolve()
+    name = place.relative_to(root) if place.is_relative_to(root) else Path(job.stage, *output.parts[-2:])
+    record = {
+        "stage": job.stage,
+        "outputs": sorted(path.name for path in job.outputs.values()),
+        "started": round(started, 3),
+        "wall_seconds": round(time.time() - started, 3),
+        "cpu_seconds": round(time.process_time(), 3),
+        "peak_memory_bytes": usage.ru_maxrss * unit,
+        "threads": job.threads,
+        "device": job.device,
+        "tier": job.tier,
+        "machine": platform.machine(),
+        "system": platform.system(),
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+    }
+    write_json(job.root / RECORDS / name.with_suffix(".json"), record)
+
+
+def run_stage(stage: str, body: Callable[[Job], None]) -> None:
+    """Run `body` on the command line's job. Bad input ends in one line on standard error and status 2."""
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    started = time.time()
+    job = parse(stage, sys.argv[1:])
+    try:
+        body(job)
+    except InputError as error:
+        sys.exit(_bad_input(str(error)))
+    except OSError as error:
+        sys.exit(_bad_input(f"{error.filename}: {error.strerror}"))
+    _write_record(job, started)
+
+
+def _bad_input(message: str) -> int:
+    print(f"error: {message}", file=sys.stderr)
+    return 2

@@ -1,0 +1,20 @@
+"""Rules by name: `kind` in config/claims.yaml -> the module that holds it. Imports none; outside the code digest."""
+
+import importlib
+from typing import cast
+
+from jumpboard.claims.base import Rule
+from jumpboard.errors import InputError
+
+MODULES = {
+    "joint_gain": "jumpboard.claims.joint_gain",
+    "rebound": "jumpboard.claims.rebound",
+    "data_moves_rebound": "jumpboard.claims.data_moves_rebound",
+}
+
+
+def rule_of(kind: str) -> Rule:
+    """The module of a kind of rule. Raises InputError for an unknown one."""
+    if kind not in MODULES:
+        raise InputError(f"rule kind '{kind}' is not known; accepted: {', '.join(sorted(MODULES))}")
+    return cast(Rule, importlib.import_module(MODULES[kind]))

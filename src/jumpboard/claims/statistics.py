@@ -1,0 +1,69 @@
+"""Intervals over seeds, and slopes within a seed.
+
+    mean +- t(0.95, n - 1) s / sqrt(n)        two-sided 90 %; s: standard deviation over the n seeds
+
+A seed is the unit: everything that shares one (depths, widths, sample sizes) is first reduced to one number per seed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import stdtrit
+
+FloatArray = NDArray[np.float64]
+
+LEVEL = 0.90
+ROUNDING = 1e-9  # equal seeds have an interval without width: its limits must not exclude 0 by a rounding error
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate, its limits (None with fewer than two seeds) and the number of seeds."""
+
+    estimate: float
+    low: float | None
+    high: float | None
+    n: int
+
+    @property
+    def positive(self) -> bool:
+        """The lower limit is above 0."""
+        return self.low is not None and self.low > ROUNDING
+
+    @property
+    def negative(self) -> bool:
+        """The upper limit is below 0."""
+        return self.high is not None and self.high < -ROUNDING
+
+    def __str__(self) -> str:
+        limits = "" if self.low is None or self.high is None else f" [{self.low:.3f}, {self.high:.3f}]"
+        return f"{self.estimate:.3f}{limits}"
+
+
+@cache
+def _quantile(freedom: int) -> float:
+    return float(stdtrit(freedom, (1 + LEVEL) / 2))
+
+
+def mean_interval(values: Sequence[float] | FloatArray) -> Interval:
+    """The mean of one value per seed with its t interval. Raises ValueError for no value at all."""
+    seeds = np.asarray(values, dtype=np.float64)
+    n = len(seeds)
+    if n == 0:
+        raise ValueError("an interval needs at least one seed")
+    mean = float(seeds.mean())
+    if n < 2:
+        return Interval(mean, None, None, n)
+    half = _quantile(n - 1) * float(seeds.std(ddof=1)) / n**0.5
+    return Interval(mean, mean - half, mean + half, n)
+
+
+def slopes(x: ArrayLike, y: FloatArray) -> FloatArray:
+    """Least-squares slopes of `y` [..., k] on `x` [k]; exactly 0 where `y` is constant. Needs two different x."""
+    points = np.asarray(x, dtype=np.float64)
+    centred = points - points.mean()
+    rise: FloatArray = (y - y[..., :1]) @ centred / (centred @ centred)
+    return rise

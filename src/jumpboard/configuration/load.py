@@ -1,0 +1,98 @@
+"""The resolved configuration of a run: config with its overlays, data set inventory, claims, and the grid's cells.
+
+Overlays merge as Snakemake merges them: mappings key by key, anything else replaced.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from jumpboard.configuration.grid import Cell, cells
+from jumpboard.configuration.validation import checkout, validate
+from jumpboard.errors import InputError
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A validated run: the config as given, the inventory entries and claims it names, and its cells in run order."""
+
+    config: Mapping[str, Any]
+    datasets: Mapping[str, Any]
+    claims: Mapping[str, Any]
+    cells: tuple[Cell, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """What `results/config.json` holds."""
+        return {"config": dict(self.config), "datasets": dict(self.datasets), "claims": dict(self.claims)}
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """A YAML file that holds one mapping. Raises InputError naming the file and, if it can, the line."""
+    try:
+        value = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from None
+    except yaml.YAMLError as error:
+        raise InputError(f"{path}: not valid YAML: {error}") from None
+    if not isinstance(value, dict):
+        raise InputError(f"{path}: holds {type(value).__name__}; accepted: a mapping of keys")
+    return value
+
+
+def merged(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> dict[str, Any]:
+    """`overlay` on `base`: mappings key by key, lists and scalars replaced."""
+    result = dict(base)
+    for key, value in overlay.items():
+        old = result.get(key)
+        result[key] = merged(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+    return result
+
+
+def _check_cell(cell: Cell, config: Mapping[str, Any], datasets: Mapping[str, Any]) -> None:
+    for kind, name, known in (
+        ("dataset", cell.dataset, datasets),
+        ("arch", cell.arch, config["nets"]),
+        ("training", cell.training, config["trainings"]),
+    ):
+        if name not in known:
+            raise InputError(f"config: grid: {kind} '{name}' is not defined; accepted: {', '.join(sorted(known))}")
+    available = datasets[cell.dataset]["splits"].get("train", 0)
+    if cell.samples > available:
+        raise InputError(
+            f"config: grid: samples {cell.samples} of {cell.dataset}; accepted: 1 to {available}, its training split"
+        )
+
+
+def resolve(config: Mapping[str, Any], datasets: Mapping[str, Any], claims: Mapping[str, Any]) -> Configuration:
+    """Validate and expand. Raises InputError for the first thing that is wrong."""
+    validate(config, "config", "config")
+    validate(datasets, "datasets", config["datasets"])
+    validate(claims, "claims", config["claims"])
+    for name, entry in datasets.items():
+        base = entry.get("normalise_as", name)
+        if "train" not in datasets.get(base, {}).get("splits", {}):
+            raise InputError(f"{config['datasets']}: {name}: normalise_as '{base}' has no training split to normalise by")
+    grid = cells(config["grid"])
+    for cell in grid:
+        _check_cell(cell, config, datasets)
+    return Configuration(config, datasets, claims, grid)
+
+
+def load(config: Mapping[str, Any]) -> Configuration:
+    """The configuration of a merged config mapping; its inventory and ledger are read relative to the checkout."""
+    validate(config, "config", "config")
+    inventory, ledger = (read_yaml(checkout() / config[name]) for name in ("datasets", "claims"))
+    return resolve(config, inventory, ledger)
+
+
+def load_files(paths: Sequence[Path]) -> Configuration:
+    """The configuration of a config file and its overlays, outside Snakemake."""
+    config: dict[str, Any] = {}
+    for path in paths:
+        config = merged(config, read_yaml(path))
+    return load(config)

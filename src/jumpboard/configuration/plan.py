@@ -1,0 +1,132 @@
+"""What each rule of a run is given: its parameters, the code it depends on, and the files it leaves.
+
+The rules ask this module, and so does whoever checks a finished run: both then speak of the same digests.
+Paths are below the results folder, or for figures below the figures folder.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jumpboard.artefacts import paths
+from jumpboard.artefacts.code_digest import code_digest
+from jumpboard.artefacts.provenance import config_digest
+from jumpboard.claims.registry import MODULES as CLAIM_MODULES
+from jumpboard.configuration.grid import Cell
+from jumpboard.configuration.load import Configuration
+from jumpboard.data.registry import MODULES as DATA_MODULES
+from jumpboard.errors import InputError
+from jumpboard.figures.registry import FIGURES
+from jumpboard.nets.registry import MODULES as NET_MODULES
+from jumpboard.schemas.registry import MODULES as SCHEMA_MODULES
+
+Keys = Mapping[str, Any]
+COLLECTED = {"metrics": "train_baseline", "curves": "train_baseline"}  # table -> the rule that makes it cell by cell
+FIGURE_FILES = ("svg", "png", "parquet")
+
+
+@dataclass(frozen=True)
+class Artefact:
+    """A file of the run: its place (`results` or `figures`), path below it, and the rule and keys that make it."""
+
+    place: str
+    path: str
+    rule: str
+    keys: Keys
+
+
+class Plan:
+    """The rules' questions, answered from one configuration."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self.configuration = configuration
+        self._cells = {cell.key: cell for cell in configuration.cells}
+
+    def cell(self, keys: Keys) -> Cell:
+        """The cell of a job's wildcards. Raises InputError for one that the grid does not have."""
+        key = (keys["dataset"], keys["arch"], int(keys["depth"]), int(keys["width"]), int(keys["samples"]))
+        if key not in self._cells:
+            raise InputError(f"cell {'/'.join(map(str, key))} is not in the config's grid")
+        return self._cells[key]
+
+    def experiments(self) -> tuple[tuple[str, str], ...]:
+        """The pairs (dataset, arch) of the grid, in run order."""
+        return tuple(dict.fromkeys((cell.dataset, cell.arch) for cell in self.configuration.cells))
+
+    def datasets(self) -> tuple[str, ...]:
+        """The data sets that the grid uses, and those they are normalised by."""
+        entries = self.configuration.datasets
+        used = dict.fromkeys(cell.dataset for cell in self.configuration.cells)
+        return tuple(dict.fromkeys([*used, *(entries[name].get("normalise_as", name) for name in used)]))
+
+    def priority(self, keys: Keys) -> int:
+        """Larger for cells that are best run earlier."""
+        return len(self._cells) - list(self._cells).index(self.cell(keys).key)
+
+    def params(self, rule: str, keys: Keys) -> dict[str, Any]:
+        """The parameters of one job, plain JSON; their digest is the config digest of its outputs."""
+        config, datasets = self.configuration.config, self.configuration.datasets
+        match rule:
+            case "resolve_config":
+                return {"config": config}
+            case "prepare_dataset" | "prepare_fresh":
+                return {"dataset": keys["dataset"], **datasets[keys["dataset"]]}
+            case "train_baseline":
+                cell = self.cell(keys)
+                return {
+                    **cell.as_json(),
+                    "net": config["nets"][cell.arch],
+                    "training": config["trainings"][cell.training],
+                    "device": config["device"],
+                }
+            case "collect":
+                return {**{name: keys[name] for name in ("table", "dataset", "arch")}, "rule": COLLECTED[keys["table"]]}
+            case "draw_figure":
+                return {name: keys[name] for name in ("figure", "dataset", "arch")}
+            case "evaluate_claims" | "write_manifest":
+                return {}
+        raise InputError(f"rule '{rule}' is not known")
+
+    def code(self, rule: str, keys: Keys) -> str:
+        """The digest of the code that one job's outputs depend on."""
+        config, datasets = self.configuration.config, self.configuration.datasets
+        named: list[str] = []
+        match rule:
+            case "prepare_dataset" | "prepare_fresh":
+                named = [DATA_MODULES[datasets[keys["dataset"]]["loader"]]]
+            case "train_baseline":
+                named = [NET_MODULES[config["nets"][keys["arch"]]["family"]]]
+            case "collect":
+                named = [SCHEMA_MODULES[keys["table"]]]
+            case "draw_figure":
+                named = [FIGURES[keys["figure"]].module, SCHEMA_MODULES[FIGURES[keys["figure"]].table]]
+            case "evaluate_claims":
+                named = sorted({CLAIM_MODULES[claim["rule"]["kind"]] for claim in self.configuration.claims.values()})
+        return code_digest(f"jumpboard.stages.{rule}", *named)
+
+    def digests(self, rule: str, keys: Keys) -> tuple[str, str]:
+        """Code and config digest that the outputs of a job carry if they are of this code and config."""
+        return self.code(rule, keys), config_digest(self.params(rule, keys))
+
+    def artefacts(self) -> Iterator[Artefact]:
+        """Every file of the run that the manifest lists, in the order of the pipeline."""
+        yield Artefact("results", paths.CONFIG, "resolve_config", {})
+        for dataset in self.datasets():
+            for table in ("splits", "card"):
+                keys = {"dataset": dataset}
+                path = paths.filled(paths.dataset_table("prepare_dataset", table), keys)
+                yield Artefact("results", path, "prepare_dataset", keys)
+        for cell in self.configuration.cells:
+            keys = {name: getattr(cell, name) for name in paths.CELL_KEYS}
+            patterns = [paths.cell_table(rule, table) for table, rule in COLLECTED.items()]
+            for pattern in (*patterns, paths.cell_checkpoints("train_baseline")):
+                yield Artefact("results", paths.filled(pattern, keys), "train_baseline", keys)
+        for dataset, arch in self.experiments():
+            for table in COLLECTED:
+                keys = {"table": table, "dataset": dataset, "arch": arch}
+                yield Artefact("results", paths.filled(paths.COLLECTED, keys), "collect", keys)
+            for figure in FIGURES:
+                keys = {"figure": figure, "dataset": dataset, "arch": arch}
+                for suffix in FIGURE_FILES:
+                    yield Artefact("figures", f"{paths.filled(paths.FIGURE, keys)}.{suffix}", "draw_figure", keys)
+        yield Artefact("results", paths.CLAIMS, "evaluate_claims", {})

@@ -1,0 +1,43 @@
+"""What a workflow does before its first rule: find this checkout, check the config, make sure it can write."""
+
+import os
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from jumpboard.configuration.load import load
+from jumpboard.configuration.plan import Plan
+from jumpboard.configuration.validation import checkout
+from jumpboard.errors import InputError
+
+
+def _check_writable(name: str, folder: Path) -> None:
+    """Raise InputError where files cannot be made at `folder`, or in the parent that it would be made in."""
+    parent = folder
+    while not parent.exists() and parent != parent.parent:
+        parent = parent.parent
+    try:
+        with tempfile.TemporaryFile(dir=parent):
+            pass
+    except OSError as error:
+        raise InputError(f"config: {name} is '{folder}', which cannot be written: {error.strerror}") from None
+
+
+def open_run(config: Mapping[str, Any], basedir: Path) -> Plan:
+    """The plan of a merged config, for the checkout in `basedir`.
+
+    Puts the running interpreter's folder first on PATH, so that jobs use the same installation whether or not it was
+    activated. Raises InputError for a bad config, folders that cannot be written, and where the imported package is
+    not this checkout's, whose edits a run would then not see.
+    """
+    if checkout() != basedir.resolve():
+        raise InputError(
+            f"jumpboard is imported from {checkout()}, not from {basedir.resolve()}; accepted: `pip install -e .` there"
+        )
+    plan = Plan(load(config))
+    for name in ("results", "figures", "logs"):
+        _check_writable(name, Path(config[name]))
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    return plan

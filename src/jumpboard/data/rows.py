@@ -1,0 +1,73 @@
+"""Rows: samples and their labels in one order, as the source gives them, and what must hold for any set of them."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from jumpboard.errors import InputError
+
+DRAWN = ("train", "validation", "test")
+SPLITS = (*DRAWN, "fresh")
+SAMPLE_TYPES = ("float32", "uint8")
+CHUNK = 4096
+
+
+@dataclass(frozen=True)
+class Rows:
+    """`x` [n, *shape], float32 or uint8, not normalised; `y` [n], int64, labels 0..classes - 1."""
+
+    x: np.ndarray
+    y: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def slice(self, start: int, stop: int) -> "Rows":
+        """Rows start..stop - 1, as views."""
+        return Rows(self.x[start:stop], self.y[start:stop])
+
+
+def check_rows(rows: Rows, shape: tuple[int, ...], classes: int, place: str) -> None:
+    """Hold rows against a data set's shape and classes. Raises InputError whose message begins with `place`."""
+    x, y = rows.x, rows.y
+    if x.dtype.name not in SAMPLE_TYPES:
+        raise InputError(f"{place}: samples are {x.dtype.name}; accepted: {', '.join(SAMPLE_TYPES)}")
+    if y.dtype.name != "int64" or y.ndim != 1:
+        raise InputError(f"{place}: labels are {y.dtype.name} with {y.ndim} dimensions, not one column of int64")
+    if len(x) != len(y) or len(y) < 1:
+        raise InputError(f"{place}: {len(x)} samples and {len(y)} labels; there must be one label per sample")
+    if x.shape[1:] != shape:
+        raise InputError(f"{place}: samples have shape {list(x.shape[1:])}, not {list(shape)}")
+    if not np.isfinite(x).all():
+        raise InputError(f"{place}: {np.count_nonzero(~np.isfinite(x))} values are not finite")
+    if y.min() < 0 or y.max() >= classes:
+        raise InputError(f"{place}: labels run from {y.min()} to {y.max()}; accepted: 0 to {classes - 1}")
+
+
+def cut(rows: Rows, sizes: Mapping[str, int]) -> dict[str, Rows]:
+    """Contiguous splits of the given sizes, always in the order of `SPLITS`, whatever the order of `sizes`."""
+    parts, start = {}, 0
+    for name in (name for name in SPLITS if name in sizes):
+        parts[name] = rows.slice(start, start + sizes[name])
+        start += sizes[name]
+    return parts
+
+
+def shuffled(rows: Rows, count: int, seed: int, source: str) -> Rows:
+    """The first `count` of the rows of a finite source in an order drawn from `seed`; more than it has is refused."""
+    if count > len(rows):
+        raise InputError(f"{source} holds {len(rows)} samples; the splits ask for {count}")
+    order = np.random.default_rng(seed).permutation(len(rows))[:count]
+    return Rows(rows.x[order], rows.y[order])
+
+
+def mean_and_sd(x: np.ndarray) -> tuple[float, float]:
+    """Mean and standard deviation (divisor n) of all values, summed in float64; exactly (v, 0) where all equal v."""
+    if x.min() == x.max():
+        return float(x.flat[0]), 0.0
+    mean = float(x.mean(dtype=np.float64))
+    parts = (x[start : start + CHUNK] for start in range(0, len(x), CHUNK))
+    squares = sum(float(np.square(np.subtract(part, mean, dtype=np.float64)).sum()) for part in parts)
+    return mean, math.sqrt(squares / x.size)

@@ -1,0 +1,49 @@
+"""Figures by name: figure -> the module that holds it and the table it is drawn from. Imports none of them.
+
+A module holds `SCHEMA` and `CAPTION`, and two pure functions: `plotted(rows, dataset, arch)` turns rows of the source
+table into rows of `SCHEMA`, `draw(rows)` turns these into a picture.
+"""
+
+import importlib
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, cast
+
+from matplotlib.figure import Figure
+
+from jumpboard.artefacts.tables import Schema
+from jumpboard.errors import InputError
+
+
+class Entry(NamedTuple):
+    """A figure's module and its source table."""
+
+    module: str
+    table: str
+
+
+FIGURES = {
+    "joint_scaling": Entry("jumpboard.figures.joint_scaling", "metrics"),
+    "depth_width_map": Entry("jumpboard.figures.depth_width_map", "metrics"),
+    "generalisation_gap": Entry("jumpboard.figures.generalisation_gap", "metrics"),
+    "learning_curves": Entry("jumpboard.figures.learning_curves", "curves"),
+}
+
+
+class FigureModule(Protocol):
+    """What a figure's module offers."""
+
+    SCHEMA: Schema
+    CAPTION: str
+
+    @staticmethod
+    def plotted(rows: Sequence[Mapping[str, Any]], dataset: str, arch: str) -> list[dict[str, Any]]: ...
+
+    @staticmethod
+    def draw(rows: Sequence[Mapping[str, Any]]) -> Figure: ...
+
+
+def figure_module(name: str) -> FigureModule:
+    """The module of a figure. Raises InputError for an unknown name."""
+    if name not in FIGURES:
+        raise InputError(f"figure '{name}' is not known; accepted: {', '.join(FIGURES)}")
+    return cast(FigureModule, importlib.import_module(FIGURES[name].module))

@@ -1,0 +1,106 @@
+"""What every net is here: a pure function of its parameters, for G members at once, cut at its insertion sites.
+
+A net is an immutable description (depth, width, input, classes, switches). Its parameters are leaves: a mapping from
+name to tensor with a leading member dimension G. `f = head . block_L ... block_1 . stem`; site l lies after l blocks,
+so there are sites 0..L. Because the forward pass is a walk over blocks, a net can be run up to a site and on from one.
+
+Shapes: x is [G, B, *input_shape], the stream's layout is the net's own, logits are [G, B, classes].
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from torch import Tensor
+
+Leaves = Mapping[str, Tensor]
+Tap = Callable[[int, Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Site:
+    """An insertion site: its index 0..L, the dimension N of the stream there, the number of positions (1 unless the
+    stream is a map or a sequence), and whether a trained additive shift feeds it."""
+
+    index: int
+    units: int
+    positions: int
+    shifted: bool
+
+
+@dataclass(frozen=True)
+class Net(ABC):
+    """A residual net of `depth` blocks. Sub-classes add their switches as fields with defaults.
+
+    Raises InputError on construction where depth, width or a switch is not one the net can have.
+    """
+
+    depth: int
+    width: int
+    input_shape: tuple[int, ...]
+    classes: int
+
+    @abstractmethod
+    def parameter_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of one member's trained leaves, in the order of the flat parameter vector."""
+
+    def buffer_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of one member's untrained state (running statistics)."""
+        return {}
+
+    @abstractmethod
+    def initial_leaves(self, generator: np.random.Generator) -> dict[str, np.ndarray]:
+        """One member's parameters and buffers at step 0, float32."""
+
+    @abstractmethod
+    def stem(self, leaves: Leaves, x: Tensor, train: bool) -> Tensor:
+        """x [G, B, *input_shape] -> the stream at site 0."""
+
+    @abstractmethod
+    def block(self, leaves: Leaves, index: int, z: Tensor, train: bool) -> Tensor:
+        """The stream at site `index` -> the stream at site `index + 1`, 0 <= index < depth."""
+
+    @abstractmethod
+    def head(self, leaves: Leaves, z: Tensor) -> Tensor:
+        """The stream at site L -> logits [G, B, classes]."""
+
+    @abstractmethod
+    def sites(self) -> tuple[Site, ...]:
+        """All insertion sites in order."""
+
+    @abstractmethod
+    def forward_flops(self) -> int:
+        """FLOPs of one sample's forward pass: 2 per multiply-add of matrix products and convolutions, nothing else."""
+
+    @property
+    def batches_members(self) -> bool:
+        """Whether members share each operation on a CPU (matrix products do; convolutions gain nothing there)."""
+        return True
+
+    def parameter_count(self) -> int:
+        """Number of trained parameters of one member."""
+        return sum(int(np.prod(shape)) for shape in self.parameter_shapes().values())
+
+
+def run_to(net: Net, leaves: Leaves, x: Tensor, site: int, train: bool = False) -> Tensor:
+    """The stream at `site`, from the input."""
+    z = net.stem(leaves, x, train)
+    for index in range(site):
+        z = net.block(leaves, index, z, train)
+    return z
+
+
+def run_from(net: Net, leaves: Leaves, z: Tensor, site: int, train: bool = False, tap: Tap | None = None) -> Tensor:
+    """Logits [G, B, classes] from the stream at `site` on. `tap(site, z) -> z` is called at each site passed."""
+    for index in range(site, net.depth + 1):
+        if tap is not None:
+            z = tap(index, z)
+        if index < net.depth:
+            z = net.block(leaves, index, z, train)
+    return net.head(leaves, z)
+
+
+def forward(net: Net, leaves: Leaves, x: Tensor, train: bool = False, tap: Tap | None = None) -> Tensor:
+    """Logits [G, B, classes] from the input x [G, B, *input_shape]."""
+    return run_from(net, leaves, run_to(net, leaves, x, 0, train), 0, train, tap)

@@ -1,0 +1,14 @@
+"""Key columns shared by the tables, so that one name has one type and one meaning everywhere."""
+
+from jumpboard.artefacts.tables import Column
+
+DATASET = Column("dataset", "string", "-", "name of the data set in config/datasets.yaml", key=True)
+ARCH = Column("arch", "string", "-", "name of the net under `nets` in the config", key=True)
+DEPTH = Column("depth", "int64", "blocks", "number L of residual blocks", key=True)
+WIDTH = Column("width", "int64", "units", "width N of the net (resnet: channels of its first stage)", key=True)
+SAMPLES = Column("samples", "int64", "samples", "number M of training samples", key=True)
+SEED = Column("seed", "int64", "-", "seed of initial weights, order and augmentation", key=True)
+CHECKPOINT = Column("checkpoint", "string", "-", "moment in training: init, best_validation or final", key=True)
+SPLIT = Column("split", "string", "-", "train, validation, test or fresh", key=True)
+
+CELL = (DATASET, ARCH, DEPTH, WIDTH, SAMPLES)

@@ -1,0 +1,18 @@
+"""Tables that are made cell by cell and then collected, by name. Imports none of them; outside the code digest."""
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jumpboard.artefacts.tables import Schema
+
+MODULES = {
+    "metrics": "jumpboard.schemas.metrics",
+    "curves": "jumpboard.schemas.curves",
+}
+
+
+def table_schema(name: str) -> "Schema":
+    """The schema of a table, which its module holds under the table's name in capitals."""
+    schema: Schema = getattr(importlib.import_module(MODULES[name]), name.upper())
+    return schema

@@ -1,0 +1,27 @@
+"""`collect`: one table over all cells of a (data set, arch), from the cells' own tables.
+
+The cells are those of `config.json`; each must be there.
+"""
+
+import json
+
+from jumpboard.artefacts import paths
+from jumpboard.artefacts.job import Job, run_stage
+from jumpboard.artefacts.tables import concatenate, write_table
+from jumpboard.configuration.grid import cells
+from jumpboard.schemas.registry import table_schema
+
+
+def body(job: Job) -> None:
+    schema = table_schema(job.params["table"])
+    grid = cells(json.loads(job.inputs["config"].read_text(encoding="utf-8"))["config"]["grid"])
+    chosen = [cell for cell in grid if (cell.dataset, cell.arch) == (job.params["dataset"], job.params["arch"])]
+    pattern = paths.cell_table(job.params["rule"], schema.name)
+    sources = [job.root / paths.filled(pattern, cell.as_json()) for cell in chosen]
+    job.inputs = {path.as_posix(): path for path in sources}
+    job.seeds = tuple(sorted({seed for cell in chosen for seed in cell.seeds}))
+    write_table(job.outputs["table"], schema, concatenate(sources, schema), job.provenance())
+
+
+if __name__ == "__main__":
+    run_stage("collect", body)

@@ -1,0 +1,114 @@
+"""`train_baseline`: all seeds of one cell trained together.
+
+Writes the tables `curves` (course of training) and `metrics` (what the final net and the one of lowest validation loss
+attain on each split), and the cell's checkpoints: init, configured steps, the first crossings of loss levels, final.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+from jumpboard.artefacts import paths
+from jumpboard.artefacts.checkpoints import write_checkpoints
+from jumpboard.artefacts.job import Job, run_stage
+from jumpboard.artefacts.provenance import config_digest
+from jumpboard.artefacts.tables import write_table
+from jumpboard.data.splits import Splits, read_splits
+from jumpboard.nets.registry import build_net
+from jumpboard.schemas.curves import CURVES
+from jumpboard.schemas.metrics import METRICS
+from jumpboard.training.device import choose_device
+from jumpboard.training.engine import Training, TrainingData
+from jumpboard.training.evaluation import evaluate
+from jumpboard.training.recipe import Recipe
+from jumpboard.training.resume import ResumeStore
+from jumpboard.training.state import TrainingState
+
+Tensors = tuple[torch.Tensor, torch.Tensor]
+
+
+def load_splits(splits: Splits, samples: int, device: torch.device) -> dict[str, Tensors]:
+    """Normalised samples and labels of each split on the device; of the training split the first `samples`."""
+    parts = {"train": splits.training_subset(samples), **{name: splits.rows(name) for name in ("validation", "test")}}
+    return {
+        name: (torch.from_numpy(splits.normalised(rows)).to(device), torch.from_numpy(rows.y.copy()).to(device))
+        for name, rows in parts.items()
+    }
+
+
+def curve_rows(cell: dict[str, Any], seeds: list[int], state: TrainingState) -> Iterator[dict[str, Any]]:
+    """Rows of `curves`; the training loss is undefined at step 0 and begins at the first evaluated step after it."""
+    for step, values in state.history:
+        for member, seed in enumerate(seeds):
+            for split, loss, accuracy in (("train", *values[:2, member]), ("validation", *values[2:, member])):
+                if split != "train" or step > 0:
+                    yield {
+                        **cell, "seed": seed, "split": split, "step": step,
+                        "loss": float(loss), "accuracy": float(accuracy),
+                    }  # fmt: skip
+
+
+def metric_rows(
+    cell: dict[str, Any], training: Training, seeds: list[int], data: dict[str, Tensors]
+) -> Iterator[dict[str, Any]]:
+    """Rows of `metrics`, one per seed and checkpoint."""
+    state, net = training.state, training.net
+    seen = training.batches.batch * net.forward_flops() * 3
+    final_step = np.where(state.alive, state.step, state.diverged)
+    for checkpoint, flat, steps in (("best_validation", state.best, state.best_step), ("final", state.flat, final_step)):
+        leaves = training.layout.leaves(flat)
+        measured = {name: evaluate(net, leaves, *part, training.chunk) for name, part in data.items()}
+        for member, seed in enumerate(seeds):
+            losses = {f"{name}_loss": float(loss[member]) for name, (loss, _) in measured.items()}
+            accuracies = {f"{name}_accuracy": float(share[member]) for name, (_, share) in measured.items()}
+            yield {
+                **cell,
+                "seed": seed,
+                "checkpoint": checkpoint,
+                "status": "trained" if state.alive[member] else "diverged",
+                "step": int(steps[member]),
+                "parameters": net.parameter_count(),
+                "forward_flops": net.forward_flops(),
+                "training_flops": float(seen * int(steps[member])),
+                **losses,
+                **accuracies,
+                "generalisation_gap": losses["test_loss"] - losses["train_loss"],
+            }
+
+
+def body(job: Job) -> None:
+    params = job.params
+    seeds = list(params["seeds"])
+    cell = {name: params[name] for name in paths.CELL_KEYS}
+    torch.set_num_threads(job.threads)
+    device = choose_device(params["device"])
+    job.device, job.seeds, job.packages = device.type, tuple(seeds), (*job.packages, "torch", "safetensors")
+
+    splits = read_splits(job.inputs["splits"])
+    data = load_splits(splits, params["samples"], device)
+    net = build_net(params["net"], params["depth"], params["width"], splits.shape, splits.classes)
+    training = Training(net, TrainingData(*data["train"], *data["validation"]), Recipe.parse(params["training"]), seeds)
+
+    place = paths.filled(paths.CELL, cell)
+    run = config_digest({"code": job.code, "params": params, "parents": job.parents(), "threads": job.threads})
+    with ResumeStore(job.root / paths.RESUME / job.stage / place, run) as store:
+        state = training.run(store, label=place)
+        job.tier = state.tier
+        members = {
+            (seeds[member], checkpoint): (
+                step,
+                {name: leaf[0].cpu().numpy() for name, leaf in training.layout.leaves(flat.unsqueeze(0)).items()},
+            )
+            for (member, checkpoint), (step, flat) in state.snapshots.items()
+        }
+        ancestor = next(iter(job.parents().values()))
+        write_table(job.outputs["curves"], CURVES, curve_rows(cell, seeds, state), job.provenance())
+        write_table(job.outputs["metrics"], METRICS, metric_rows(cell, training, seeds, data), job.provenance())
+        write_checkpoints(job.outputs["checkpoints"], members, ancestor, job.provenance())
+        store.clear()
+
+
+if __name__ == "__main__":
+    run_stage("train_baseline", body)

@@ -1,0 +1,43 @@
+# Contract: config, inventory, ledger -> <results>/config.json; collected tables -> <results>/evaluate_claims/claims.parquet.
+
+
+rule resolve_config:
+    input:
+        datasets=config["datasets"],
+        claims=config["claims"],
+    output:
+        config="<results>/config.json",
+    log:
+        "<logs>/resolve_config.log",
+    conda:
+        "../../environment.yml"
+    params:
+        root=config["results"],
+        config=job_params("resolve_config"),
+        code=job_code("resolve_config"),
+    priority: 100000
+    shell:
+        "python -m jumpboard.stages.resolve_config --root {params.root:q} --params {params.config:q}"
+        " --code {params.code} --inputs datasets={input.datasets:q} claims={input.claims:q}"
+        " --outputs config={output.config:q} >> {log:q} 2>&1"
+
+
+rule evaluate_claims:
+    input:
+        config="<results>/config.json",
+        metrics=[f"<results>/collect/metrics/{dataset}/{arch}.parquet" for dataset, arch in PLAN.experiments()],
+    output:
+        claims="<results>/evaluate_claims/claims.parquet",
+    log:
+        "<logs>/evaluate_claims.log",
+    conda:
+        "../../environment.yml"
+    params:
+        root=config["results"],
+        rules=job_params("evaluate_claims"),
+        code=job_code("evaluate_claims"),
+        metrics=lambda wildcards, input: [f"metrics_{i}={path}" for i, path in enumerate(input.metrics)],
+    shell:
+        "python -m jumpboard.stages.evaluate_claims --root {params.root:q} --params {params.rules:q}"
+        " --code {params.code} --threads {threads} --inputs config={input.config:q} {params.metrics:q}"
+        " --outputs claims={output.claims:q} >> {log:q} 2>&1"

@@ -1,0 +1,44 @@
+# What the rules share: a job's parameters, code digest, files and resources, asked of the plan.
+import json
+
+from jumpboard.artefacts import paths
+from jumpboard.configuration.devices import gpus_asked
+from jumpboard.configuration.plan import COLLECTED
+
+DEFAULT_RESOURCES = {"threads": 1, "mem_mb": 1000, "runtime": 10, "gpu": 0}
+
+
+def job_params(rule, **fixed):
+    """A function of wildcards -> the job's parameters as JSON."""
+    return lambda wildcards: json.dumps(PLAN.params(rule, {**wildcards, **fixed}), sort_keys=True)
+
+
+def job_code(rule, **fixed):
+    """A function of wildcards -> the digest of the code that the job depends on."""
+    return lambda wildcards: PLAN.code(rule, {**wildcards, **fixed})
+
+
+def resource(rule, name):
+    """What the config says a rule needs, or the default."""
+    return config["resources"].get(rule, {}).get(name, DEFAULT_RESOURCES[name])
+
+
+def gpus(rule):
+    """GPUs of one job of a rule: none where the config's device is a CPU."""
+    return gpus_asked(config["device"], resource(rule, "gpu"))
+
+
+def run_files():
+    """Every file of the run that its manifest lists."""
+    return [f"{config[artefact.place]}/{artefact.path}" for artefact in PLAN.artefacts()]
+
+
+def collected_cells(wildcards):
+    """The tables that a collected table is made of."""
+    pattern = f"{config['results']}/{paths.cell_table(COLLECTED[wildcards.table], wildcards.table)}"
+    wanted = (wildcards.dataset, wildcards.arch)
+    return [
+        paths.filled(pattern, cell.as_json())
+        for cell in PLAN.configuration.cells
+        if (cell.dataset, cell.arch) == wanted
+    ]

@@ -1,0 +1,28 @@
+# Contract: collected table of a (data set, arch) -> <figures>/<figure>/<dataset>/<arch>.{svg,png,parquet}, the last the
+#           plotted table. One rule per figure of the library's registry, all through the stage draw_figure.
+from jumpboard.figures.registry import FIGURES
+
+for figure, needs in FIGURES.items():
+
+    rule:
+        name:
+            f"draw_{figure}"
+        input:
+            table=f"<results>/collect/{needs.table}/{{dataset}}/{{arch}}.parquet",
+        output:
+            svg=f"<figures>/{figure}/{{dataset}}/{{arch}}.svg",
+            png=f"<figures>/{figure}/{{dataset}}/{{arch}}.png",
+            table=f"<figures>/{figure}/{{dataset}}/{{arch}}.parquet",
+        log:
+            f"<logs>/draw_figure/{figure}/{{dataset}}/{{arch}}.log",
+        conda:
+            "../../environment.yml"
+        params:
+            root=config["results"],
+            figure=job_params("draw_figure", figure=figure),
+            code=job_code("draw_figure", figure=figure),
+        priority: 100000
+        shell:
+            "python -m jumpboard.stages.draw_figure --root {params.root:q} --params {params.figure:q}"
+            " --code {params.code} --threads {threads} --inputs table={input.table:q}"
+            " --outputs svg={output.svg:q} png={output.png:q} table={output.table:q} >> {log:q} 2>&1"
