@@ -6,6 +6,7 @@ import jumpboard
 from jumpboard.configuration.workflow import open_run
 from jumpboard.errors import InputError
 
+
 configfile: "config/config.yaml"
 
 

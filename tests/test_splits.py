@@ -116,8 +116,8 @@ def test_normalised_training_rows_have_mean_0_and_sd_1(tmp_path: Path) -> None:
 @settings(max_examples=30, deadline=None)
 @given(value=st.floats(-1e6, 1e6, width=32), count=st.integers(1, 50))
 def test_a_constant_channel_is_centred_and_not_divided(value: float, count: int) -> None:
-    """The sd of a constant channel is exactly 0 whatever its value (a sum of rounded squares would be 1e-17 and blow
-    other splits up) and counts as 1."""
+    """The sd of a constant channel is exactly 0 whatever its value (a remainder of 1e-17 would blow other splits
+    up) and counts as 1."""
     x = np.full((count, 2, 2, 2), value, dtype=np.float32)
     x[:, 1] = np.arange(count * 4).reshape(count, 2, 2)
     rows = Rows(x, np.zeros(count, dtype=np.int64))

@@ -9,13 +9,13 @@ rule resolve_config:
         config="<results>/config.json",
     log:
         "<logs>/resolve_config.log",
+    priority: 100000
     conda:
         "../../environment.yml"
     params:
         root=config["results"],
         config=job_params("resolve_config"),
         code=job_code("resolve_config"),
-    priority: 100000
     shell:
         "python -m jumpboard.stages.resolve_config --root {params.root:q} --params {params.config:q}"
         " --code {params.code} --inputs datasets={input.datasets:q} claims={input.claims:q}"

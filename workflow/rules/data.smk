@@ -16,6 +16,7 @@ rule prepare_dataset:
         card="<results>/prepare_dataset/card/{dataset}.parquet",
     log:
         "<logs>/prepare_dataset/{dataset}.log",
+    priority: 100000
     conda:
         "../../environment.yml"
     threads: resource("prepare_dataset", "threads")
@@ -27,7 +28,6 @@ rule prepare_dataset:
         spec=job_params("prepare_dataset"),
         code=job_code("prepare_dataset"),
         base=lambda wildcards, input: f"base={input.base}" if input.get("base") else "",
-    priority: 100000
     shell:
         "python -m jumpboard.stages.prepare_dataset --root {params.root:q} --params {params.spec:q}"
         " --code {params.code} --threads {threads} --inputs {params.base}"

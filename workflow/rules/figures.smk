@@ -15,13 +15,13 @@ for figure, needs in FIGURES.items():
             table=f"<figures>/{figure}/{{dataset}}/{{arch}}.parquet",
         log:
             f"<logs>/draw_figure/{figure}/{{dataset}}/{{arch}}.log",
+        priority: 100000
         conda:
             "../../environment.yml"
         params:
             root=config["results"],
             figure=job_params("draw_figure", figure=figure),
             code=job_code("draw_figure", figure=figure),
-        priority: 100000
         shell:
             "python -m jumpboard.stages.draw_figure --root {params.root:q} --params {params.figure:q}"
             " --code {params.code} --threads {threads} --inputs table={input.table:q}"

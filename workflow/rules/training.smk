@@ -2,7 +2,6 @@
 #           collected per data set and arch into <results>/collect/{curves,metrics}/<dataset>/<arch>.parquet.
 
 
-
 rule train_baseline:
     input:
         splits="<results>/prepare_dataset/splits/{dataset}.parquet",
@@ -12,6 +11,7 @@ rule train_baseline:
         checkpoints=f"<results>/{paths.cell_checkpoints('train_baseline')}",
     log:
         f"<logs>/train_baseline/{paths.CELL}.log",
+    priority: PLAN.priority
     conda:
         "../../environment.yml"
     threads: resource("train_baseline", "threads")
@@ -23,7 +23,6 @@ rule train_baseline:
         root=config["results"],
         cell=job_params("train_baseline"),
         code=job_code("train_baseline"),
-    priority: PLAN.priority
     shell:
         "python -m jumpboard.stages.train_baseline --root {params.root:q} --params {params.cell:q}"
         " --code {params.code} --threads {threads} --inputs splits={input.splits:q}"
@@ -39,13 +38,13 @@ rule collect:
         table="<results>/collect/{table}/{dataset}/{arch}.parquet",
     log:
         "<logs>/collect/{table}/{dataset}/{arch}.log",
+    priority: 100000
     conda:
         "../../environment.yml"
     params:
         root=config["results"],
         table=job_params("collect"),
         code=job_code("collect"),
-    priority: 100000
     shell:
         "python -m jumpboard.stages.collect --root {params.root:q} --params {params.table:q}"
         " --code {params.code} --threads {threads} --inputs config={input.config:q}"

@@ -1,7 +1,7 @@
 """Checkpoint files: all seeds and moments of a cell in one safetensors file whose header carries their ancestry.
 
-Tensors are named `seed_<s>/<checkpoint>/<leaf>`. The header holds ONE metadata key, `jumpboard`, with sorted JSON (several keys
-would be written in random order): the provenance, and for each `seed_<s>/<checkpoint>` its step, the SHA-256 of its
+Tensors are named `seed_<s>/<checkpoint>/<leaf>`. The header holds ONE metadata key,
+`jumpboard`, with sorted JSON (several keys would be written in random order): the provenance, and for each `seed_<s>/<checkpoint>` its step, the SHA-256 of its
 tensors and that of its parent: the previous checkpoint of the same seed, or the data set's file for the first.
 """
 
@@ -77,7 +77,8 @@ def read_member(path: Path, seed: int, checkpoint: str) -> dict[str, np.ndarray]
         raise InputError(f"{path}: has no checkpoint '{name}'; it has {', '.join(sorted(records))}")
     with safe_open(path, framework="numpy") as handle:
         prefix = f"{name}/"
-        leaves = {key[len(prefix) :]: handle.get_tensor(key) for key in handle.keys() if key.startswith(prefix)}
+        stored = handle.keys()
+        leaves = {key[len(prefix) :]: handle.get_tensor(key) for key in stored if key.startswith(prefix)}
     if member_digest(leaves) != records[name]["sha256"]:
         raise InputError(f"{path}: the tensors of '{name}' are not those of its record")
     return leaves

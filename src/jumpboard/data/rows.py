@@ -64,9 +64,10 @@ def shuffled(rows: Rows, count: int, seed: int, source: str) -> Rows:
 
 
 def mean_and_sd(x: np.ndarray) -> tuple[float, float]:
-    """Mean and standard deviation (divisor n) of all values, summed in float64; exactly (v, 0) where all equal v."""
-    if x.min() == x.max():
-        return float(x.flat[0]), 0.0
+    """Mean and standard deviation (divisor n) of all values, summed in float64.
+
+    Where all values equal v this is exactly (v, 0): a float64 sum of up to 2**29 equal float32 values is exact.
+    """
     mean = float(x.mean(dtype=np.float64))
     parts = (x[start : start + CHUNK] for start in range(0, len(x), CHUNK))
     squares = sum(float(np.square(np.subtract(part, mean, dtype=np.float64)).sum()) for part in parts)

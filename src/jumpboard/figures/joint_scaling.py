@@ -21,8 +21,8 @@ from jumpboard.figures.cells import CHOSEN, COUNTS, choices, final_rows, limits_
 from jumpboard.figures.panels import (
     Handle,
     finish_layout,
+    handles_of,
     headline,
-    interval_handles,
     label_lines,
     legend_below,
     log_axis,
@@ -95,10 +95,10 @@ def draw(rows: Sequence[Row]) -> Figure:
     depths, widths, sizes = (sorted({row[key] for row in rows}) for key in ("depth", "width", "samples"))
     by_size = {size: [row for row in rows if row["samples"] == size] for size in sizes}
     with styled():
-        figure, panels = panel_figure(len(sizes), 2.4, "depth, blocks", "test loss, nats")
+        figure, panels = panel_figure(len(sizes), 2.6 if len(sizes) < 4 else 2.2, "depth, blocks", "test loss, nats")
         headline(figure, _headline(by_size), rows[0])
         for axes, (size, here) in zip(panels, by_size.items(), strict=True):
-            axes.set_title(f"{size:,} training samples\n{_message(here)}", loc="left")
+            axes.set_title(f"M = {size:,} training samples\n{_message(here)}", loc="left")
             for rank, width in enumerate(widths):
                 _line(axes, [row for row in here if row["width"] == width], rank)
             log_axis(axes, depths)
@@ -106,7 +106,7 @@ def draw(rows: Sequence[Row]) -> Figure:
         legend_below(figure, _legend(rows))
         finish_layout(figure, panels[0], room=0.72)
         for axes, here in zip(panels, by_size.values(), strict=True):
-            label_lines(axes, _ends(here), "width, rebound")
+            label_lines(axes, _ends(here), "width, rebound" if any(map(_resolved, here)) else "width")
     return figure
 
 
@@ -130,22 +130,20 @@ def _resolved(row: Row) -> bool:
     return row["rebound_low"] is not None and row["rebound_low"] > 0
 
 
-def _largest(rows: Sequence[Row]) -> str:
-    resolved = [row["rebound"] for row in rows if _resolved(row)]
-    return f"up to {max(resolved):.2f} nats" if resolved else "not resolved"
-
-
 def _headline(by_size: Mapping[int, Sequence[Row]]) -> str:
-    ends = sorted({min(by_size), max(by_size)})
-    told = ", ".join(f"{_largest(by_size[size])} at {size:,} samples" for size in ends)
-    return f"Rebound of test loss with depth: {told}"
+    told = []
+    for size in sorted({min(by_size), max(by_size)}):
+        resolved = [row["rebound"] for row in by_size[size] if _resolved(row)]
+        amount = f"up to {max(resolved):.2f} nats" if resolved else "not resolved"
+        told.append(f"{amount} at M = {size:,}")
+    return f"Rebound of test loss with depth: {', '.join(told)}"
 
 
 def _message(rows: Sequence[Row]) -> str:
     widths = sorted({row["width"] for row in rows if _resolved(row)})
     if widths:
         return f"rebound at width{'s' if len(widths) > 1 else ''} {', '.join(str(width) for width in widths)}"
-    return "no rebound resolved"
+    return "no rebound resolved" if max(row["n"] for row in rows) > 1 else "one seed: no intervals"
 
 
 def _ends(rows: Sequence[Row]) -> list[tuple[float, float, str, Colour]]:
@@ -163,6 +161,5 @@ def _ends(rows: Sequence[Row]) -> list[tuple[float, float, str, Colour]]:
 
 
 def _legend(rows: Sequence[Row]) -> list[Handle]:
-    intervals, diverged = any(row["low"] is not None for row in rows), any(row["diverged"] for row in rows)
     ring = Line2D([], [], color=GREY, marker="o", ls="", ms=RING, mfc="none", label="D*: lowest validation loss")
-    return [*interval_handles(max(row["n"] for row in rows), intervals, diverged, marker="o"), ring]
+    return [*handles_of(rows, marker="o"), ring]

@@ -1,7 +1,8 @@
 """Small multiples: where panels stand, log axes with a tick at each value, labels beside the lines they name."""
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -15,15 +16,17 @@ Handle = Line2D | Patch
 
 LABEL_SIZE = 6.5
 LABEL_GAP = 1.15 * LABEL_SIZE  # points from one label to the next
-LETTERS_PER_INCH = 11.5  # of a bold title
+LETTERS_PER_INCH = 12  # of a bold title
 
 
-def panel_figure(panels: int, height: float, xlabel: str, ylabel: str) -> tuple[Figure, list[Axes]]:
-    """A figure of `panels` panels with shared axes, each row `height` inches high: one to three in a row.
+def panel_figure(
+    panels: int, height: float, xlabel: str, ylabel: str, across: int | None = None
+) -> tuple[Figure, list[Axes]]:
+    """A figure of `panels` panels with shared axes, each row `height` inches high; `across` a row, else one to three.
 
     A single panel is as wide as a column, more fill a page. Axes are named at the left and lower edges only.
     """
-    across = {1: 1, 2: 2, 4: 2}.get(panels, 3)
+    across = across or {1: 1, 2: 2, 4: 2}.get(panels, 3)
     down = -(-panels // across)
     figure = new_figure(COLUMN if panels == 1 else PAGE, height * down + 0.5)
     every = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False).ravel()
@@ -37,19 +40,20 @@ def panel_figure(panels: int, height: float, xlabel: str, ylabel: str) -> tuple[
     return figure, list(every[:panels])
 
 
-def headline(figure: Figure, message: str, row: dict[str, str]) -> None:
-    """The figure's title: what it shows, and of which net; broken into lines that fit."""
-    title = f"{message} ({row['dataset']}, {row['arch']})"
-    figure.suptitle(textwrap.fill(title, int(figure.get_figwidth() * LETTERS_PER_INCH)))
+def headline(figure: Figure, message: str, row: Mapping[str, Any]) -> None:
+    """The figure's title: its message, broken into lines that fit, and the net it is about."""
+    lines = textwrap.wrap(message, int(figure.get_figwidth() * LETTERS_PER_INCH))
+    figure.suptitle("\n".join([*lines, f"{row['dataset']}, {row['arch']}"]))
 
 
-def log_axis(axes: Axes, values: Sequence[int]) -> None:
-    """A log2 x axis with one tick per value, and as much room beside them as their markers need."""
+def log_axis(axes: Axes, values: Sequence[int], pad: float | None = None) -> None:
+    """A log2 x axis with one tick per value, from the smallest over `pad` to the largest times `pad`."""
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_locator(FixedLocator(list(values)))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    pad = (max(values) / min(values)) ** 0.06 if max(values) > min(values) else 2.0
+    pad = pad or (max(values) / min(values)) ** 0.06
+    pad = pad if pad > 1 else 2.0
     axes.set_xlim(min(values) / pad, max(values) * pad)
 
 
@@ -61,10 +65,10 @@ def finish_layout(figure: Figure, axes: Axes, room: float) -> None:
     axes.set_xlim(left, left * (right / left) ** (1 / taken))
 
 
-def spread(wanted: Sequence[float], gap: float, ceiling: float) -> list[float]:
+def spread(wanted: Sequence[float], gap: float, floor: float, ceiling: float) -> list[float]:
     """Positions in the same order as the wanted ones, at least `gap` apart and as near to them as that allows.
 
-    Neighbours that are too close share the displacement (least squares); the lot is lowered below `ceiling`.
+    Neighbours that are too close share the displacement (least squares). Of floor and ceiling the latter is kept.
     """
     order = sorted(range(len(wanted)), key=lambda index: wanted[index])
     blocks: list[tuple[float, int]] = []  # sum of wanted places, less the gaps below them, and how many
@@ -77,7 +81,8 @@ def spread(wanted: Sequence[float], gap: float, ceiling: float) -> list[float]:
     bases = [total / count for total, count in blocks for _ in range(count)]
     placed = [0.0] * len(wanted)
     for rank, index in enumerate(order):
-        placed[index] = min(bases[rank] + rank * gap, ceiling - (len(order) - 1 - rank) * gap)
+        placed[index] = max(bases[rank], floor) + rank * gap
+        placed[index] = min(placed[index], ceiling - (len(order) - 1 - rank) * gap)
     return placed
 
 
@@ -90,9 +95,10 @@ def label_lines(axes: Axes, ends: Sequence[tuple[float, float, str, Colour]], he
         return
     points = 72 / axes.get_figure(root=True).dpi  # type: ignore[union-attr]
     pixels = axes.transData.transform([(x, y) for x, y, _, _ in ends])
-    top = axes.bbox.y1 * points
+    bottom, top = axes.bbox.y0 * points, axes.bbox.y1 * points
     column = float(pixels[:, 0].max()) * points + 11
-    heights = spread([float(y) * points for y in pixels[:, 1]], LABEL_GAP, ceiling=top - 1.6 * LABEL_GAP)
+    wanted = [float(y) * points for y in pixels[:, 1]]
+    heights = spread(wanted, LABEL_GAP, bottom + LABEL_GAP / 2, top - 1.6 * LABEL_GAP)
     back = axes.transData.inverted()
     for (x, y, text, colour), height in zip(ends, heights, strict=True):
         label = axes.annotate(
@@ -108,7 +114,7 @@ def label_lines(axes: Axes, ends: Sequence[tuple[float, float, str, Colour]], he
         )
         label.set_in_layout(False)
     corner = back.transform((column / points, top / points))
-    axes.text(*corner, head, size=SMALLEST_TEXT, color=GREY, va="top").set_in_layout(False)
+    axes.text(corner[0], corner[1], head, size=SMALLEST_TEXT, color=GREY, va="top").set_in_layout(False)
 
 
 def mark_diverged(axes: Axes, x: float, rank: int, colour: Colour) -> None:
@@ -117,17 +123,21 @@ def mark_diverged(axes: Axes, x: float, rank: int, colour: Colour) -> None:
     axes.plot([x], [1 - 0.05 * rank], "X", color=colour, ms=5, mew=0, clip_on=False, transform=edge)
 
 
-def interval_handles(seeds: int, intervals: bool, diverged: bool, **line: str) -> list[Handle]:
-    """Legend entries for means, intervals and crosses, of those that the figure has."""
-    handles: list[Handle] = [Line2D([], [], color=GREY, label=f"mean of {seeds} seeds" if seeds > 1 else "one seed", **line)]  # type: ignore[arg-type]
-    if intervals:
+def handles_of(rows: Sequence[Mapping[str, Any]], marker: str = "") -> list[Handle]:
+    """Legend entries for means, intervals and crosses, those that the plotted rows have."""
+    seeds = max(row["n"] for row in rows)
+    handles: list[Handle] = [
+        Line2D([], [], color=GREY, marker=marker, label=f"mean of {seeds} seeds" if seeds > 1 else "one seed")
+    ]
+    if any(row["low"] is not None for row in rows):
         handles.append(Patch(color=GREY, alpha=0.25, lw=0, label="90 % interval"))
-    if diverged:
+    if any(row["diverged"] for row in rows):
         handles.append(Line2D([], [], color=GREY, marker="X", ls="", ms=5, mew=0, label="some seeds diverged"))
     return handles
 
 
 def legend_below(figure: Figure, handles: Sequence[Handle]) -> None:
-    """One legend for the whole figure, under the panels; on a narrow one in two columns."""
-    columns = len(handles) if figure.get_figwidth() > COLUMN else 2
-    figure.legend(handles=list(handles), loc="outside lower center", ncols=columns, columnspacing=1.4)
+    """One legend for the whole figure, under the panels."""
+    most = 8 if figure.get_figwidth() > COLUMN else 2 + (len(handles) > 4)
+    lines = -(-len(handles) // most)
+    figure.legend(handles=list(handles), loc="outside lower center", ncols=-(-len(handles) // lines), columnspacing=1.4)

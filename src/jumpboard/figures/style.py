@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -23,10 +24,10 @@ SMALLEST_TEXT = 6.0
 GREY = (0.45, 0.45, 0.45, 1.0)
 MARKERS = "osD^vP<"  # by rank in the figure: colour is never the only difference
 
-RC = {
+RC: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 7.5,
-    "figure.titlesize": 9,
+    "figure.titlesize": 8.5,
     "figure.titleweight": "bold",
     "axes.titlesize": 7.5,
     "axes.labelsize": 7.5,

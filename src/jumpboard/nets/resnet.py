@@ -7,7 +7,7 @@
 3x3 convolutions without bias. A stage begins with stride 2 in conv1 and the parameter-free shortcut (He et al. 2015,
 option A): every second position, new channels zero. Norm is one of
     batch   BatchNorm with gain and shift; running statistics with momentum 0.1, their variance unbiased, as in torch
-    group   GroupNorm with gain and shift; as many groups as divide the channels, at most 8, of 2 channels at least
+    group   GroupNorm with gain and shift; as many groups as divide the channels, at most 8, of at least 2 channels
     rms     RMSNorm over the channels of each position, without gain and without shift
 Convolutions ~ N(0, 2 / fan_out), fan_out = 9 x output channels; with post_norm conv2 ~ N(0, 2 / (fan_out L)), so that
 L branches together add as much as one would. W_head ~ N(0, 1 / (3 fan_in)), the variance of torch's default.
@@ -45,8 +45,9 @@ class ResNet(Net):
             raise InputError(f"resnet: norm '{self.norm}' is not known; accepted: {', '.join(NORMS)}")
         if self.depth < 3 or self.depth % 3:
             raise InputError(f"resnet: depth {self.depth} must be a positive multiple of 3 (three stages of blocks)")
-        if self.width < 1:
-            raise InputError(f"resnet: width {self.width} must be at least 1")
+        least = 2 if self.norm == "group" else 1
+        if self.width < least:
+            raise InputError(f"resnet: width {self.width} must be at least {least} with norm '{self.norm}'")
         if self.stem_stride not in (1, 2):
             raise InputError(f"resnet: stem_stride {self.stem_stride} is not possible; accepted: 1, 2")
         if len(self.input_shape) != 3:
@@ -162,9 +163,8 @@ class ResNet(Net):
 
 
 def groups(channels: int) -> int:
-    """Groups of a GroupNorm: the largest divisor of the channels up to 8 that leaves 2 channels to a group, or 1."""
-    fitting = (count for count in range(1, MOST_GROUPS + 1) if channels % count == 0 and channels >= 2 * count)
-    return max(fitting, default=1)
+    """Groups of a GroupNorm: the largest divisor of the channels up to 8 that leaves at least 2 channels to a group."""
+    return max(count for count in range(1, MOST_GROUPS + 1) if channels % count == 0 and channels >= 2 * count)
 
 
 def subsampled(z: Tensor, members: int) -> Tensor:

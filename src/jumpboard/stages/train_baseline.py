@@ -57,7 +57,8 @@ def metric_rows(
     state, net = training.state, training.net
     seen = training.batches.batch * net.forward_flops() * 3
     final_step = np.where(state.alive, state.step, state.diverged)
-    for checkpoint, flat, steps in (("best_validation", state.best, state.best_step), ("final", state.flat, final_step)):
+    moments = (("best_validation", state.best, state.best_step), ("final", state.flat, final_step))
+    for checkpoint, flat, steps in moments:
         leaves = training.layout.leaves(flat)
         measured = {name: evaluate(net, leaves, *part, training.chunk) for name, part in data.items()}
         for member, seed in enumerate(seeds):

@@ -45,6 +45,4 @@ class Batches:
         epoch, position = divmod(step, self.samples // self.batch)
         self._draw(epoch)
         part = slice(position * self.batch, (position + 1) * self.batch)
-        return self._orders[:, part], [
-            Augmentation(one.offsets[part], one.flips[part]) for one in self._augmentations
-        ]
+        return self._orders[:, part], [Augmentation(one.offsets[part], one.flips[part]) for one in self._augmentations]

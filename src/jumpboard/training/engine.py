@@ -150,7 +150,7 @@ class Training:
             else nullcontext()
         )
         if self.recipe.channels_last:
-            x = x.flatten(0, 1).contiguous(memory_format=torch.channels_last).unflatten(0, x.shape[:2])
+            x = x.flatten(0, 1).contiguous(memory_format=torch.channels_last).view(x.shape)
         with autocast:
             logits = forward(self.net, leaves, x, train=True)
         logits = logits.to(self.gradients.dtype)

@@ -36,16 +36,13 @@ class Layout:
         views, start = {}, 0
         for name, shape in self.shapes.items():
             stop = start + math.prod(shape)
-            views[name] = flat[:, start:stop].unflatten(1, shape) if shape else flat[:, start]
+            views[name] = flat[:, start:stop].view(flat.shape[0], *shape)
             start = stop
         return views
 
     def decayed(self) -> Tensor:
         """1 for each trained entry of a leaf with two or more dimensions, else 0: what weight decay acts on."""
-        marks = [
-            torch.full((math.prod(shape),), float(len(shape) > 1))
-            for shape in list(self.shapes.values())
-        ]
+        marks = [torch.full((math.prod(shape),), float(len(shape) > 1)) for shape in list(self.shapes.values())]
         return torch.cat(marks)[: self.trained]
 
 

@@ -49,7 +49,9 @@ class ResumeStore:
                 return self
             os.close(self._lock)  # the predecessor finished and removed the file that was locked here
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         os.close(self._lock)
 
     def save(self, tensors: dict[str, Tensor], text: str, step: int) -> None:
