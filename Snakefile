@@ -28,10 +28,12 @@ include: "workflow/rules/training.smk"
 include: "workflow/rules/claims.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/manifest.smk"
+include: "workflow/rules/release.smk"
 
 
 localrules:
     all,
+    release,
 
 
 rule all:

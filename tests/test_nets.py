@@ -18,7 +18,7 @@ from jumpboard.nets.registry import build_net
 from jumpboard.nets.resmlp import ResMLP
 from jumpboard.nets.resnet import ResNet, groups
 from oracles.plain_resmlp import plain_logits
-from oracles.plain_resnet import plain_resnet
+from oracles.plain_resnet import own_name, plain_resnet
 from problems import CLASSES, PROBLEMS, initial_leaves, inputs, labels, trained_leaves
 
 every_net = pytest.mark.parametrize("net", [pytest.param(problem.net(), id=problem.name) for problem in PROBLEMS])
@@ -85,23 +85,27 @@ def test_resmlp_is_the_plain_net(net: ResMLP) -> None:
 @pytest.mark.parametrize("net", [*RESNETS, pytest.param(RESNET20, id="resnet20")])
 @pytest.mark.parametrize("members", [1, 2])
 def test_resnet_is_the_plain_net(net: ResNet, members: int) -> None:
-    """Results for `resnet` would not be about the ResNet that everybody means: other logits in train or eval mode, or
-    other running statistics. The leaves are views of one long vector, as in the engine, and are updated in place."""
+    """Results for `resnet` would not be about the ResNet that everybody means: other logits or gradients in train or in
+    eval mode, or other running statistics. The leaves are views of one long vector, as in the engine."""
     own = trained_leaves(net, members)
     flat = torch.cat([leaf.flatten(1) for leaf in own.values()], dim=1)
     parts = flat.split([leaf[0].numel() for leaf in own.values()], dim=1)
     leaves = {name: part.view(leaf.shape) for (name, leaf), part in zip(own.items(), parts, strict=True)}
+    trained = {name: leaves[name].requires_grad_() for name in net.parameter_shapes()}
     x = inputs(net, members, batch=4)
     modules = [plain_resnet(net, {name: leaf[member] for name, leaf in own.items()}) for member in range(members)]
     for train in (True, False):
         logits = forward(net, leaves, x, train)
+        gradients = torch.autograd.grad(logits.square().sum(), list(trained.values()))
         for member, module in enumerate(modules):
-            torch.testing.assert_close(logits[member], module.train(train)(x[member]), rtol=1e-9, atol=1e-9)
+            expected = module.train(train)(x[member])
+            torch.testing.assert_close(logits[member], expected, rtol=1e-9, atol=1e-9)
+            places = [module.get_parameter(own_name(name)) for name in trained]
+            for gradient, known in zip(gradients, torch.autograd.grad(expected.square().sum(), places), strict=True):
+                torch.testing.assert_close(gradient[member], known, rtol=1e-9, atol=1e-9)
     for member, module in enumerate(modules):
-        after = plain_resnet(net, {name: leaf[member] for name, leaf in leaves.items()}).state_dict()
-        for name, value in module.state_dict().items():
-            if "num_batches" not in name:
-                torch.testing.assert_close(after[name], value, rtol=1e-9, atol=1e-9)
+        for name in net.buffer_shapes():
+            torch.testing.assert_close(leaves[name][member], module.get_buffer(own_name(name)), rtol=1e-9, atol=1e-9)
 
 
 @every_net
@@ -140,14 +144,15 @@ def test_diverged_member_harms_no_other(net: Net, dtype: torch.dtype) -> None:
 
 
 @every_net
-def test_cut_at_every_site(net: Net) -> None:
+@pytest.mark.parametrize("train", [False, True])
+def test_cut_at_every_site(net: Net, train: bool) -> None:
     """Gradients would be measured, and blocks inserted, at another place than the site's name says."""
     leaves, x = trained_leaves(net, members=2), inputs(net, members=2, batch=4)
-    whole = forward(net, leaves, x)
+    whole = forward(net, leaves, x, train)
     sites = net.sites()
     assert [site.index for site in sites] == list(range(net.depth + 1))
     for site in sites:
-        z = run_to(net, leaves, x, site.index)
+        z = run_to(net, leaves, x, site.index, train)
         assert z.numel() == 2 * 4 * site.units * site.positions
         if z.dim() == 4:
             assert (z.shape[1], z.shape[2] * z.shape[3]) == (2 * site.units, site.positions)
@@ -157,7 +162,7 @@ def test_cut_at_every_site(net: Net) -> None:
             passed.append(index)
             return stream
 
-        torch.testing.assert_close(run_from(net, leaves, z, site.index, tap=tap), whole, rtol=0, atol=0)
+        torch.testing.assert_close(run_from(net, leaves, z, site.index, train, tap), whole, rtol=0, atol=0)
         assert passed == list(range(site.index, net.depth + 1))
         changed = run_from(net, leaves, z, site.index, tap=lambda _, stream: torch.zeros_like(stream))
         torch.testing.assert_close(changed, net.head(leaves, torch.zeros_like(run_to(net, leaves, x, net.depth))))

@@ -27,10 +27,10 @@ rule prepare_dataset:
         root=config["results"],
         spec=job_params("prepare_dataset"),
         code=job_code("prepare_dataset"),
-        base=lambda wildcards, input: f"base={input.base}" if input.get("base") else "",
+        base=lambda wildcards, input: [f"base={input.base}"] if input.get("base") else [],
     shell:
         "python -m jumpboard.stages.prepare_dataset --root {params.root:q} --params {params.spec:q}"
-        " --code {params.code} --threads {threads} --inputs {params.base}"
+        " --code {params.code} --threads {threads} --inputs {params.base:q}"
         " --outputs splits={output.splits:q} card={output.card:q} >> {log:q} 2>&1"
 
 

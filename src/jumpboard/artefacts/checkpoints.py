@@ -1,10 +1,12 @@
 """Checkpoint files: all seeds and moments of a cell in one safetensors file whose header carries their ancestry.
 
-Tensors are named `seed_<s>/<checkpoint>/<leaf>`. The header holds ONE metadata key,
-`jumpboard`, with sorted JSON (several keys would be written in random order): the provenance, and for each `seed_<s>/<checkpoint>` its step, the SHA-256 of its
-tensors and that of its parent: the previous checkpoint of the same seed, or the data set's file for the first.
+Tensors are named `seed_<s>/<checkpoint>/<leaf>`. The header holds ONE metadata key, `jumpboard`, with sorted JSON
+(several keys would be written in random order): the provenance, and for each `seed_<s>/<checkpoint>` its step, the
+SHA-256 of its tensors and that of its parent: the last checkpoint of the same seed at an earlier step, or else the data
+set's file. Checkpoints of one seed and step are siblings.
 """
 
+import errno
 import hashlib
 import json
 from collections.abc import Mapping
@@ -26,7 +28,7 @@ def member_digest(leaves: Member) -> str:
     """SHA-256 over names, types, shapes and bytes of one member's leaves, in the order of the names."""
     digest = hashlib.sha256()
     for name in sorted(leaves):
-        leaf = np.ascontiguousarray(leaves[name])
+        leaf = np.asarray(leaves[name], order="C")
         digest.update(f"{name} {leaf.dtype} {leaf.shape}\n".encode())
         digest.update(leaf.tobytes())
     return digest.hexdigest()
@@ -35,24 +37,29 @@ def member_digest(leaves: Member) -> str:
 def write_checkpoints(
     path: Path, members: Mapping[tuple[int, str], tuple[int, Member]], ancestor: str, provenance: Provenance
 ) -> None:
-    """Write `members`, (seed, checkpoint) -> (step, leaves), each descending from the one before it of its seed.
+    """Write `members`, (seed, checkpoint) -> (step, leaves); the bytes do not depend on the order of the mapping.
 
-    `ancestor` is the digest that every seed's first checkpoint descends from.
+    `ancestor` is the digest that every seed's first checkpoints descend from.
     """
+    digests = {key: member_digest(leaves) for key, (_, leaves) in members.items()}
+    lines: dict[int, list[tuple[int, str]]] = {}
+    for (seed, checkpoint), (step, _) in members.items():
+        lines.setdefault(seed, []).append((step, digests[seed, checkpoint]))
     records: dict[str, dict[str, Any]] = {}
-    last: dict[int, str] = {}
-    for (seed, checkpoint), (step, leaves) in sorted(members.items(), key=lambda item: (item[0][0], item[1][0])):
-        digest = member_digest(leaves)
-        records[f"seed_{seed}/{checkpoint}"] = {"step": step, "sha256": digest, "parent": last.get(seed, ancestor)}
-        last[seed] = digest
+    for (seed, checkpoint), (step, _) in members.items():
+        parent = max((one for one in lines[seed] if one[0] < step), default=(0, ancestor))[1]
+        records[f"seed_{seed}/{checkpoint}"] = {"step": step, "sha256": digests[seed, checkpoint], "parent": parent}
     header = {"schema": "checkpoints", "version": 1, "checkpoints": records, **provenance.as_json()}
     tensors = {
-        f"seed_{seed}/{checkpoint}/{name}": np.ascontiguousarray(leaf)
+        f"seed_{seed}/{checkpoint}/{name}": np.asarray(leaf, order="C")
         for (seed, checkpoint), (_, leaves) in members.items()
         for name, leaf in leaves.items()
     }
     with replacing(path) as temporary:
-        save_file(tensors, temporary, {"jumpboard": json.dumps(header, sort_keys=True)})
+        try:
+            save_file(tensors, temporary, {"jumpboard": json.dumps(header, sort_keys=True)})
+        except SafetensorError as error:
+            raise OSError(errno.EIO, str(error), str(path)) from None
 
 
 def read_checkpoint_header(path: Path) -> dict[str, Any]:

@@ -25,7 +25,7 @@ SKIPPED_FIELDS = {"kind", "ctx", "type_comment"}
 
 def source_root() -> Path:
     """The folder of the imported package."""
-    return Path(next(iter(jumpboard.__path__)))
+    return Path(next(iter(jumpboard.__path__))).resolve()
 
 
 def _file_of(module: str) -> Path | None:
@@ -38,21 +38,20 @@ def _file_of(module: str) -> Path | None:
 
 def is_outside(module: str) -> bool:
     """Whether a module is left out of digests."""
-    return module.startswith(OUTSIDE) or module.rsplit(".", 1)[-1] == "registry"
+    return f"{module}.".startswith(tuple(f"{name}." for name in OUTSIDE)) or module.rsplit(".", 1)[-1] == "registry"
 
 
-def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
-    first = body[0] if body else None
-    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
-        return body[1:]
-    return body
+def _is_text(statement: ast.stmt) -> bool:
+    """A string that stands alone: a docstring of a module, class, function or attribute."""
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(value, ast.Constant) and isinstance(value.value, str)
 
 
-def _sorted_imports(body: list[ast.stmt]) -> list[ast.stmt]:
-    """The statements with every run of imports put in one order, one name each."""
+def _arranged(block: list[ast.stmt]) -> list[ast.stmt]:
+    """The statements without docstrings, with every run of imports put in one order, one name each."""
     arranged: list[ast.stmt] = []
     run: list[ast.stmt] = []
-    for statement in [*body, None]:
+    for statement in [*(one for one in block if not _is_text(one)), None]:
         if isinstance(statement, ast.Import):
             run += [ast.Import([alias]) for alias in statement.names]
         elif isinstance(statement, ast.ImportFrom):
@@ -69,10 +68,12 @@ def _tokens(node: object) -> Iterator[str]:
         yield f"({type(node).__name__}"
         for name in node._fields:
             value = getattr(node, name, None)
+            if isinstance(node, ast.JoinedStr):  # Python 3.12 adds empty pieces to format specifications
+                value = [piece for piece in node.values if getattr(piece, "value", None) != ""]
             if name in SKIPPED_FIELDS or value is None or value == []:
                 continue
-            if name == "body" and isinstance(value, list):
-                value = _sorted_imports(_without_docstring(value) if not isinstance(node, ast.If) else value)
+            if isinstance(value, list) and isinstance(value[0], ast.stmt):
+                value = _arranged(value)
             yield name
             yield from _tokens(value)
         yield ")"

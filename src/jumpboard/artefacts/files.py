@@ -1,5 +1,6 @@
 """Whole files or none: every artefact is written beside its place, synced, and renamed into it."""
 
+import glob
 import hashlib
 import os
 from collections.abc import Iterator
@@ -9,14 +10,21 @@ from pathlib import Path
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary path in the folder of `path`; on success it becomes `path`, on any error it is removed."""
+    """Yield a temporary path in the folder of `path`; on success it becomes `path`, on any error it is removed.
+
+    An OSError that names no file (disk full) gets the name of `path`.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
+    remove_leftovers(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         yield temporary
         with open(temporary, "rb+") as handle:
             os.fsync(handle.fileno())
         os.replace(temporary, path)
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
     finally:
         temporary.unlink(missing_ok=True)
     folder = os.open(path.parent, os.O_RDONLY)
@@ -24,6 +32,17 @@ def replacing(path: Path) -> Iterator[Path]:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove what killed writers of `path` left beside it; a writer that still lives keeps its file."""
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
+        try:
+            os.kill(int(left.name.split(".")[-2]), 0)
+        except ProcessLookupError:
+            left.unlink(missing_ok=True)
+        except (PermissionError, ValueError):
+            continue
 
 
 def sha256_of(path: Path) -> str:

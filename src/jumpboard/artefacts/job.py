@@ -4,7 +4,8 @@
                                       --inputs NAME=PATH ... --outputs NAME=PATH ...
 
 A stage is a function of one `Job`. When it returns, a record (wall time, peak memory, device, host: all that may differ
-between equal runs) is written under `<root>/records/`, beside no output and read by no rule.
+between equal runs) is written under `<root>/records/`, beside no output and read by no rule. The stage that lists the
+records leaves none: it would stand in no list.
 """
 
 import argparse
@@ -103,7 +104,9 @@ def _write_record(job: Job, started: float) -> None:
     output = next(iter(job.outputs.values()))
     place = output.resolve()
     root = job.root.resolve()
-    name = place.relative_to(root) if place.is_relative_to(root) else Path(job.stage, *output.parts[-2:])
+    if any(path.resolve().is_relative_to(root / RECORDS) for path in job.outputs.values()):
+        return
+    name = place.relative_to(root) if place.is_relative_to(root) else Path(job.stage, *output.parts[-3:])
     record = {
         "stage": job.stage,
         "outputs": sorted(path.name for path in job.outputs.values()),

@@ -74,8 +74,10 @@ def _array(schema: Schema, column: Column, values: Sequence[Any]) -> pa.Array:
     for value in listed:
         if value is None and column.nullable:
             continue
-        wrong_bool = column.type == "int64" and isinstance(value, (bool, np.bool_))
-        if wrong_bool or not isinstance(value, accepted[column.type]):
+        fits = isinstance(value, accepted[column.type])
+        if column.type == "int64":
+            fits = fits and not isinstance(value, bool) and -(2**63) <= value < 2**63
+        if not fits:
             raise InputError(f"table {schema.name}: column '{column.name}' takes {column.type}, not {value!r}")
     return pa.array(listed, type=TYPES[column.type])
 
@@ -121,12 +123,12 @@ def read_header(path: Path) -> dict[str, Any]:
         return dict(json.loads(metadata[METADATA_KEY]))
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
-    except (OSError, pa.ArrowInvalid, KeyError, ValueError):
+    except (OSError, pa.ArrowInvalid, KeyError, TypeError, ValueError):
         raise InputError(f"{path}: not a whole Parquet table written by jumpboard") from None
 
 
 def read_table(path: Path, schema: Schema) -> pa.Table:
-    """Read a table and hold it against `schema`: name, version, columns and types.
+    """Read a table and hold it against `schema`: name, version, columns, types and nulls.
 
     Raises InputError naming the file and the first column that differs.
     """
@@ -145,6 +147,8 @@ def read_table(path: Path, schema: Schema) -> pa.Table:
         if table.schema.field(field.name).type != field.type:
             found_type = table.schema.field(field.name).type
             raise InputError(f"{path}: column '{field.name}' holds {found_type}, not {field.type}")
+        if not field.nullable and table.column(field.name).null_count:
+            raise InputError(f"{path}: column '{field.name}' lacks values")
     return table
 
 

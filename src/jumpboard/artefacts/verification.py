@@ -14,6 +14,8 @@ from jumpboard.artefacts.files import sha256_of
 from jumpboard.artefacts.tables import read_header
 from jumpboard.errors import InputError
 
+PLACES = {"results", "figures"}
+
 
 class Fault(NamedTuple):
     """One thing that is wrong, in words."""
@@ -26,7 +28,8 @@ def read_manifest(path: Path) -> dict[str, dict[str, Any]]:
     """A manifest: place -> path -> {sha256, bytes}. Raises InputError for a missing or damaged one."""
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
-        if not all(isinstance(entry["sha256"], str) for listed in manifest.values() for entry in listed.values()):
+        entries = [entry for listed in manifest.values() for entry in listed.values()]
+        if not set(manifest) <= PLACES or not all(isinstance(entry["sha256"], str) for entry in entries):
             raise ValueError
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; accepted: the results folder of a finished run") from None

@@ -45,11 +45,13 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 def merged(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> dict[str, Any]:
-    """`overlay` on `base`: mappings key by key, lists and scalars replaced."""
+    """`overlay` on `base`: mappings key by key, lists and scalars replaced; an empty mapping changes nothing."""
     result = dict(base)
     for key, value in overlay.items():
-        old = result.get(key)
-        result[key] = merged(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+        if isinstance(value, Mapping):
+            old = result.get(key, {})
+            value = merged(old if isinstance(old, Mapping) else {}, value) if value else old
+        result[key] = value
     return result
 
 

@@ -83,6 +83,8 @@ class Plan:
                 return {**{name: keys[name] for name in ("table", "dataset", "arch")}, "rule": COLLECTED[keys["table"]]}
             case "draw_figure":
                 return {name: keys[name] for name in ("figure", "dataset", "arch")}
+            case "release":
+                return {"figures": config["figures"]}
             case "evaluate_claims" | "write_manifest":
                 return {}
         raise InputError(f"rule '{rule}' is not known")

@@ -1,6 +1,6 @@
 """`config/README.md` from the schemas: every key with its type and meaning.
 
-    python -m jumpboard.configuration.reference > config/README.md
+python -m jumpboard.configuration.reference > config/README.md
 """
 
 from collections.abc import Iterator, Mapping

@@ -5,6 +5,7 @@ is accepted.
 """
 
 import difflib
+import math
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -12,9 +13,24 @@ from typing import Any
 
 import yaml
 from jsonschema import Draft202012Validator, ValidationError
+from jsonschema.validators import extend
 
 from jumpboard.artefacts.code_digest import source_root
 from jumpboard.errors import InputError
+
+
+def _integer(checker: Any, value: Any) -> bool:
+    """Integers in JSON Schema include 1.0, which paths and digests would not hold for 1."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _number(checker: Any, value: Any) -> bool:
+    """JSON has no NaN and no infinity; YAML has."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+TYPES = Draft202012Validator.TYPE_CHECKER.redefine_many({"integer": _integer, "number": _number})
+Validator = extend(Draft202012Validator, type_checker=TYPES)  # type: ignore[no-untyped-call]
 
 
 def checkout() -> Path:
@@ -36,9 +52,9 @@ def _place(path: Iterable[Any]) -> str:
     return text.lstrip(".")
 
 
-def _unknown_key(place: str, value: dict[str, Any], rule: dict[str, Any]) -> str:
-    accepted = sorted(rule.get("properties", {}))
-    unknown = next(key for key in value if key not in accepted)
+def _unknown_key(place: str, keys: Iterable[Any], known: Iterable[str]) -> str:
+    accepted = sorted(known)
+    unknown = next(key for key in keys if key not in accepted)
     near = difflib.get_close_matches(str(unknown), accepted, n=1, cutoff=0.0)
     inside = f" in '{place}'" if place else ""
     return f"key '{unknown}'{inside} is not known; nearest: '{near[0]}'; accepted: {', '.join(accepted)}"
@@ -49,9 +65,13 @@ def _sentence(error: ValidationError) -> str:
     value: Any = error.instance
     rule: Any = error.validator_value
     parent: Any = error.schema
+    if "propertyNames" in error.absolute_schema_path:
+        if error.validator == "enum":
+            return _unknown_key(place, [value], rule)
+        return f"{place or 'top level'} has the name {value!r}; accepted: names that match {parent['pattern']}"
     match error.validator:
         case "additionalProperties":
-            return _unknown_key(place, value, parent)
+            return _unknown_key(place, value, parent.get("properties", {}))
         case "required":
             missing = [key for key in rule if key not in value]
             return f"{place or 'top level'} lacks the key '{missing[0]}'"
@@ -63,14 +83,14 @@ def _sentence(error: ValidationError) -> str:
         case "minimum" | "exclusiveMinimum" | "maximum" | "exclusiveMaximum":
             words = {"minimum": "at least", "exclusiveMinimum": "more than", "maximum": "at most"}
             return f"{place} is {value!r}; accepted: {words.get(str(error.validator), 'less than')} {rule}"
-        case "propertyNames" | "pattern":
+        case "pattern":
             return f"{place or 'top level'} has {value!r}; accepted: text that matches {rule}"
     return f"{place or 'top level'}: {error.message}"
 
 
 def validate(value: Any, name: str, source: str) -> None:
     """Raise InputError, naming `source`, the key and what is accepted, where `value` does not fit schema `name`."""
-    errors = sorted(Draft202012Validator(schema(name)).iter_errors(value), key=lambda error: list(map(str, error.path)))
+    errors = sorted(Validator(schema(name)).iter_errors(value), key=lambda error: list(map(str, error.path)))
     if errors:
         deepest = errors[0]
         while deepest.context:

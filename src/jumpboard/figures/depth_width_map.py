@@ -14,7 +14,7 @@ from matplotlib.patches import Patch, Rectangle
 
 from jumpboard.artefacts.tables import Schema
 from jumpboard.figures.cells import CHOSEN, COUNTS, choices, final_rows, limits_of, seed_means
-from jumpboard.figures.panels import Handle, headline, legend_below, panel_figure
+from jumpboard.figures.panels import Handle, headline, legend_below, panel_figure, sized
 from jumpboard.figures.style import SMALLEST_TEXT, styled
 from jumpboard.schemas.keys import CELL
 
@@ -50,7 +50,7 @@ def draw(rows: Sequence[Row]) -> Figure:
         headline(figure, _headline(rows), rows[0])
         for axes, size in zip(panels, sizes, strict=True):
             here = [row for row in rows if row["samples"] == size]
-            axes.set_title(f"M = {size:,} training samples", loc="left")
+            axes.set_title(f"{sized(size)} training samples", loc="left")
             for row in here:
                 _cell(axes, row, widths.index(row["width"]), depths.index(row["depth"]), scale)
             axes.set_xlim(-0.5, len(widths) - 0.5)
@@ -59,7 +59,8 @@ def draw(rows: Sequence[Row]) -> Figure:
             axes.set_yticks(range(len(depths)), [str(depth) for depth in depths])
             axes.tick_params(length=0)
             axes.spines[:].set_visible(False)
-        bar = figure.colorbar(mpl.cm.ScalarMappable(scale, COLOURS), ax=panels, fraction=0.05, aspect=30, pad=0.01)
+        colours, shrunk = mpl.cm.ScalarMappable(scale, COLOURS), min(1.0, 3 / len(panels))
+        bar = figure.colorbar(colours, ax=panels, shrink=shrunk, anchor=(0, 1), fraction=0.05, aspect=25, pad=0.01)
         bar.set_label("test loss, nats")
         bar.outline.set_visible(False)
         legend_below(figure, _legend(rows))
@@ -71,7 +72,7 @@ def _headline(rows: Sequence[Row]) -> str:
     if not trained:
         return "All runs diverged"
     best = min(trained, key=lambda row: float(row["test_loss"]))
-    place = f"depth {best['depth']}, width {best['width']}, M = {best['samples']:,}"
+    place = f"depth {best['depth']}, width {best['width']}, {sized(best['samples'])}"
     return f"Lowest test loss: {best['test_loss']:.2f} nats at {place}"
 
 
@@ -81,9 +82,9 @@ def _frame(row: Row) -> dict[str, Any]:
 
 def _legend(rows: Sequence[Row]) -> list[Handle]:
     frames = {row["chosen"] == row["n"]: _frame(row) for row in rows if row["chosen"]}
-    who = {True: "of every seed", False: "of some seeds"}
+    who = {True: "all seeds", False: "some seeds"}
     return [
-        Patch(label=f"D*, lowest validation loss, {who[all_seeds]}", **frames[all_seeds])
+        Patch(label=f"D*: lowest validation loss, {who[all_seeds]}", **frames[all_seeds])
         for all_seeds in sorted(frames, reverse=True)
     ]
 

@@ -13,7 +13,16 @@ from matplotlib.lines import Line2D
 
 from jumpboard.artefacts.tables import Schema
 from jumpboard.figures.cells import COUNTS, final_rows, limits_of, seed_means
-from jumpboard.figures.panels import Handle, handles_of, headline, legend_below, log_axis, mark_diverged, panel_figure
+from jumpboard.figures.panels import (
+    Handle,
+    handles_of,
+    headline,
+    legend_below,
+    log_axis,
+    mark_diverged,
+    panel_figure,
+    sized,
+)
 from jumpboard.figures.style import GREY, MARKERS, depth_colour, styled
 from jumpboard.schemas.keys import CELL
 
@@ -27,7 +36,7 @@ SCHEMA = Schema(
 CAPTION = (
     "Final test loss minus final training loss against the number of training samples, one panel per width, one line "
     "per depth. Points: mean over seeds; bars: two-sided 90 % t intervals. Depths stand a little apart so that their "
-    "bars can be told from one another."
+    "bars can be told from one another. Title: the mean over all nets of one number of samples M."
 )
 
 
@@ -67,8 +76,8 @@ def _headline(rows: Sequence[Row], sizes: Sequence[int]) -> str:
     for size in sorted({sizes[0], sizes[-1]}):
         gaps = [row["generalisation_gap"] for row in rows if row["samples"] == size and row["n"]]
         amount = f"{sum(gaps) / len(gaps):.2f} nats" if gaps else "unknown"
-        told.append(f"{amount} at M = {size:,}")
-    return f"Test minus training loss, mean over nets: {', '.join(told)}"
+        told.append(f"{amount} at {sized(size)}")
+    return f"Mean gap of test to training loss: {', '.join(told)}"
 
 
 def _line(axes: Axes, rows: Sequence[Row], rank: int, shift: float) -> None:

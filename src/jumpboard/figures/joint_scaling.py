@@ -28,6 +28,7 @@ from jumpboard.figures.panels import (
     log_axis,
     mark_diverged,
     panel_figure,
+    sized,
 )
 from jumpboard.figures.style import GREY, MARKERS, Colour, styled, width_colour
 from jumpboard.schemas.keys import CELL
@@ -98,7 +99,7 @@ def draw(rows: Sequence[Row]) -> Figure:
         figure, panels = panel_figure(len(sizes), 2.6 if len(sizes) < 4 else 2.2, "depth, blocks", "test loss, nats")
         headline(figure, _headline(by_size), rows[0])
         for axes, (size, here) in zip(panels, by_size.items(), strict=True):
-            axes.set_title(f"M = {size:,} training samples\n{_message(here)}", loc="left")
+            axes.set_title(f"{sized(size)} training samples\n{_message(here)}", loc="left")
             for rank, width in enumerate(widths):
                 _line(axes, [row for row in here if row["width"] == width], rank)
             log_axis(axes, depths)
@@ -131,19 +132,21 @@ def _resolved(row: Row) -> bool:
 
 
 def _headline(by_size: Mapping[int, Sequence[Row]]) -> str:
+    if all(row["n"] < 2 for rows in by_size.values() for row in rows):
+        return "Test loss by depth: one seed, no intervals"
     told = []
     for size in sorted({min(by_size), max(by_size)}):
         resolved = [row["rebound"] for row in by_size[size] if _resolved(row)]
         amount = f"up to {max(resolved):.2f} nats" if resolved else "not resolved"
-        told.append(f"{amount} at M = {size:,}")
-    return f"Rebound of test loss with depth: {', '.join(told)}"
+        told.append(f"{amount} at {sized(size)}")
+    return f"Rebound with depth: {', '.join(told)}"
 
 
 def _message(rows: Sequence[Row]) -> str:
     widths = sorted({row["width"] for row in rows if _resolved(row)})
     if widths:
         return f"rebound at width{'s' if len(widths) > 1 else ''} {', '.join(str(width) for width in widths)}"
-    return "no rebound resolved" if max(row["n"] for row in rows) > 1 else "one seed: no intervals"
+    return "no rebound resolved" if any(row["rebound_low"] is not None for row in rows) else "rebound: no interval"
 
 
 def _ends(rows: Sequence[Row]) -> list[tuple[float, float, str, Colour]]:

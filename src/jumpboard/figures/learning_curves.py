@@ -16,7 +16,7 @@ from matplotlib.ticker import MaxNLocator
 from jumpboard.artefacts.tables import Column, Schema
 from jumpboard.errors import InputError
 from jumpboard.figures.cells import COUNTS, limits_of, mean_columns
-from jumpboard.figures.panels import Handle, handles_of, headline, legend_below, mark_diverged
+from jumpboard.figures.panels import Handle, handles_of, headline, legend_below, mark_diverged, sized
 from jumpboard.figures.style import COLUMN, GREY, PAGE, depth_colour, new_figure, styled
 from jumpboard.schemas.keys import CELL, SPLIT
 
@@ -29,7 +29,8 @@ SCHEMA = Schema("learning_curves", 1, (*CELL, SPLIT, STEP, *limits_of("loss", "n
 CAPTION = (
     "Loss against optimiser steps, one panel per width and number of training samples, one colour per depth. Solid: "
     "validation; dashed: training, smoothed over batches. Lines: mean over seeds; bands: two-sided 90 % t intervals. A "
-    "cross at the upper edge: a seed of that depth diverged here, and from here on the mean is that of the others."
+    "cross at the upper edge: a seed of that depth diverged here, and from here on the mean is that of the others. "
+    "Title: loss at the last step minus the lowest of the mean validation curve, averaged over nets."
 )
 
 
@@ -67,7 +68,7 @@ def draw(rows: Sequence[Row]) -> Figure:
         headline(figure, _headline(curves, sizes), rows[0])
         panels = figure.subplots(len(sizes), len(widths), sharex=True, sharey=True, squeeze=False)
         for y, size in enumerate(sizes):
-            panels[y, 0].set_ylabel(f"M = {size:,}\nloss, nats")
+            panels[y, 0].set_ylabel(f"{sized(size)}\nloss, nats")
             for x, width in enumerate(widths):
                 axes = panels[y, x]
                 axes.grid(axis="y")
@@ -91,9 +92,8 @@ def _line(axes: Axes, rows: Sequence[Row], rank: int, thickness: float) -> None:
     if not drawn:
         return
     colour, split = depth_colour(rows[0]["depth"]), rows[0]["split"]
-    axes.plot(
-        [row["step"] for row in drawn], [row["loss"] for row in drawn], color=colour, lw=thickness, ls=STYLES[split]
-    )
+    steps, losses = ([row[name] for row in drawn] for name in ("step", "loss"))
+    axes.plot(steps, losses, color=colour, lw=thickness, ls=STYLES[split], zorder=3 - rank / 10)
     banded = [row for row in drawn if row["low"] is not None]
     low, high = ([row[limit] for row in banded] for limit in ("low", "high"))
     axes.fill_between([row["step"] for row in banded], low, high, color=colour, alpha=0.2, linewidth=0)
@@ -114,9 +114,9 @@ def _headline(curves: Mapping[tuple[int, int, int, str], Sequence[Row]], sizes: 
             for (samples, _, _, split), rows in curves.items()
             if (samples, split) == (size, "validation") and rows and not any(row["diverged"] for row in rows)
         ]
-        rise = f"{np.mean([losses[-1] - min(losses) for losses in whole]):.2f} nats" if whole else "unknown"
-        told.append(f"{rise} at M = {size:,}")
-    return f"Rise of validation loss after its lowest, mean over nets: {', '.join(told)}"
+        rise = f"{np.mean([losses[-1] - min(losses) for losses in whole]):.2f}\u00a0nats" if whole else "unknown"
+        told.append(f"{rise} at {sized(size)}")
+    return f"Validation loss ends above its lowest by {', '.join(told)}"
 
 
 def _legend(rows: Sequence[Row], depths: Sequence[int]) -> list[Handle]:

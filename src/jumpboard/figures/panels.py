@@ -16,7 +16,8 @@ Handle = Line2D | Patch
 
 LABEL_SIZE = 6.5
 LABEL_GAP = 1.15 * LABEL_SIZE  # points from one label to the next
-LETTERS_PER_INCH = 12  # of a bold title
+TITLE_LETTERS_PER_INCH = 13
+LEGEND_LETTERS_PER_INCH = 18
 
 
 def panel_figure(
@@ -41,9 +42,16 @@ def panel_figure(
 
 
 def headline(figure: Figure, message: str, row: Mapping[str, Any]) -> None:
-    """The figure's title: its message, broken into lines that fit, and the net it is about."""
-    lines = textwrap.wrap(message, int(figure.get_figwidth() * LETTERS_PER_INCH))
-    figure.suptitle("\n".join([*lines, f"{row['dataset']}, {row['arch']}"]))
+    """The figure's title: its message, in as few lines as fit and these of like length, and the net it is about."""
+    widest = int(figure.get_figwidth() * TITLE_LETTERS_PER_INCH)
+    few = len(textwrap.wrap(message, widest))
+    even = next(width for width in range(1, widest + 1) if len(textwrap.wrap(message, width)) == few)
+    figure.suptitle("\n".join([*textwrap.wrap(message, even), f"{row['dataset']}, {row['arch']}"]))
+
+
+def sized(samples: int) -> str:
+    """`M = 4,000`, in one piece."""
+    return f"M\u00a0=\u00a0{samples:,}"
 
 
 def log_axis(axes: Axes, values: Sequence[int], pad: float | None = None) -> None:
@@ -51,7 +59,7 @@ def log_axis(axes: Axes, values: Sequence[int], pad: float | None = None) -> Non
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_locator(FixedLocator(list(values)))
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}" if value < 1000 else f"{value / 1000:g}k")
     pad = pad or (max(values) / min(values)) ** 0.06
     pad = pad if pad > 1 else 2.0
     axes.set_xlim(min(values) / pad, max(values) * pad)
@@ -137,7 +145,11 @@ def handles_of(rows: Sequence[Mapping[str, Any]], marker: str = "") -> list[Hand
 
 
 def legend_below(figure: Figure, handles: Sequence[Handle]) -> None:
-    """One legend for the whole figure, under the panels."""
-    most = 8 if figure.get_figwidth() > COLUMN else 2 + (len(handles) > 4)
-    lines = -(-len(handles) // most)
-    figure.legend(handles=list(handles), loc="outside lower center", ncols=-(-len(handles) // lines), columnspacing=1.4)
+    """One legend for the whole figure, under the panels, in as few lines as fit."""
+    lengths = [len(str(handle.get_label())) + 7 for handle in handles]  # 7: the sample of the line, and gaps
+    room = figure.get_figwidth() * LEGEND_LETTERS_PER_INCH
+    lines = 1
+    while lines < len(handles) and sum(max(lengths[at : at + lines]) for at in range(0, len(handles), lines)) > room:
+        lines += 1
+    columns = -(-len(handles) // lines)
+    figure.legend(handles=list(handles), loc="outside lower center", ncols=columns, columnspacing=1.4)

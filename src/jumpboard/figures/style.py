@@ -94,3 +94,9 @@ def save(figure: Figure, svg: Path, png: Path) -> None:
             figure.savefig(temporary, format="svg", metadata={"Date": None, "Creator": None})
         with replacing(png) as temporary:
             figure.savefig(temporary, format="png", dpi=200, metadata={"Software": None})
+
+
+def save_pdf(figure: Figure, pdf: Path) -> None:
+    """Write the figure as PDF, whole or not at all, without date or software in it."""
+    with styled(), replacing(pdf) as temporary:
+        figure.savefig(temporary, format="pdf", metadata={"CreationDate": None, "Creator": None, "Producer": None})

@@ -75,7 +75,7 @@ class Net(ABC):
 
     @property
     def batches_members(self) -> bool:
-        """Whether members share each operation on a CPU (matrix products do; convolutions gain nothing there)."""
+        """Whether a CPU is faster with members side by side in each operation than with one after the other."""
         return True
 
     def parameter_count(self) -> int:

@@ -21,7 +21,6 @@ from jumpboard.schemas.curves import CURVES
 from jumpboard.schemas.metrics import METRICS
 from jumpboard.training.device import choose_device
 from jumpboard.training.engine import Training, TrainingData
-from jumpboard.training.evaluation import evaluate
 from jumpboard.training.recipe import Recipe
 from jumpboard.training.resume import ResumeStore
 from jumpboard.training.state import TrainingState
@@ -59,8 +58,7 @@ def metric_rows(
     final_step = np.where(state.alive, state.step, state.diverged)
     moments = (("best_validation", state.best, state.best_step), ("final", state.flat, final_step))
     for checkpoint, flat, steps in moments:
-        leaves = training.layout.leaves(flat)
-        measured = {name: evaluate(net, leaves, *part, training.chunk) for name, part in data.items()}
+        measured = {name: training.evaluate(flat, *part) for name, part in data.items()}
         for member, seed in enumerate(seeds):
             losses = {f"{name}_loss": float(loss[member]) for name, (loss, _) in measured.items()}
             accuracies = {f"{name}_accuracy": float(share[member]) for name, (_, share) in measured.items()}
@@ -96,6 +94,7 @@ def body(job: Job) -> None:
     run = config_digest({"code": job.code, "params": params, "parents": job.parents(), "threads": job.threads})
     with ResumeStore(job.root / paths.RESUME / job.stage / place, run) as store:
         state = training.run(store, label=place)
+        metrics = list(metric_rows(cell, training, seeds, data))
         job.tier = state.tier
         members = {
             (seeds[member], checkpoint): (
@@ -106,7 +105,7 @@ def body(job: Job) -> None:
         }
         ancestor = next(iter(job.parents().values()))
         write_table(job.outputs["curves"], CURVES, curve_rows(cell, seeds, state), job.provenance())
-        write_table(job.outputs["metrics"], METRICS, metric_rows(cell, training, seeds, data), job.provenance())
+        write_table(job.outputs["metrics"], METRICS, metrics, job.provenance())
         write_checkpoints(job.outputs["checkpoints"], members, ancestor, job.provenance())
         store.clear()
 

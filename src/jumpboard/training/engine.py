@@ -7,7 +7,7 @@ moment and taken up from its saved state ends with the same bytes.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 
@@ -75,7 +75,7 @@ class Training:
             while self.state.step < self.recipe.steps and self.state.alive.any():
                 self.step()
                 self._after_step()
-                progress.update(self.state.step, float(np.nanmean(self._running()[0])))
+                progress.update(self.state.step, float(torch.from_numpy(self._running()[0]).nanmean()))
                 stopping = request.signal > 0 and self.state.step < self.recipe.steps
                 if store is not None and (stopping or self.state.step % self.recipe.state_every == 0):
                     store.save(*self.state.pack(), self.state.step)
@@ -119,13 +119,32 @@ class Training:
 
     def _differentiate(self, x: Tensor, y: Tensor) -> tuple[np.ndarray, np.ndarray]:
         """Fill `gradients`; give each member's batch loss and share correct, [G] each, float64."""
-        losses = np.empty(self.members)
-        correct = np.empty(self.members)
+        losses, correct = np.empty(self.members), np.empty(self.members)
+
+        def differentiate(part: slice) -> None:
+            losses[part], correct[part] = self._differentiate_chunk(part, x[part], y[part])
+
+        self._in_chunks(differentiate)
+        return losses, correct
+
+    def evaluate(self, flat: Tensor, x: Tensor, y: Tensor) -> tuple[np.ndarray, np.ndarray]:
+        """Mean loss (nats) and accuracy of the members `flat` [G, size] over x, y, [G] each, in evaluation mode."""
+        losses, correct = np.empty(self.members), np.empty(self.members)
+
+        def measure(part: slice) -> None:
+            measured = evaluate(self.net, self.layout.leaves(flat[part]), x, y)
+            losses[part], correct[part] = (value.cpu().numpy() for value in measured)
+
+        self._in_chunks(measure)
+        return losses, correct
+
+    def _in_chunks(self, work: Callable[[slice], None]) -> None:
+        """Do `work` for all members, `chunk` of them at a time; memory that runs out halves the chunk."""
         first = 0
         while first < self.members:
             part = slice(first, min(first + self.chunk, self.members))
             try:
-                losses[part], correct[part] = self._differentiate_chunk(part, x[part], y[part])
+                work(part)
             except torch.OutOfMemoryError:
                 if self.chunk == 1:
                     raise
@@ -134,7 +153,6 @@ class Training:
                 log.warning("out of memory: going on with %d members at a time", self.chunk)
                 continue
             first = part.stop
-        return losses, correct
 
     def _differentiate_chunk(self, part: slice, x: Tensor, y: Tensor) -> tuple[np.ndarray, np.ndarray]:
         leaves = self.layout.leaves(self.state.flat[part])
@@ -157,8 +175,9 @@ class Training:
         losses = cross_entropy(logits, y).mean(-1)
         gradients = torch.autograd.grad(losses.sum(), trained)
         torch.cat([gradient.flatten(1) for gradient in gradients], dim=1, out=self.gradients[part])
+        moving = torch.from_numpy(self.state.alive[part]).to(self.device) & losses.isfinite()
         for name, place in places.items():
-            place.copy_(buffers[name])
+            place.copy_(torch.where(moving.view(-1, *[1] * (place.dim() - 1)), buffers[name], place))
         correct = (logits.argmax(-1) == y).double().mean(-1)
         return losses.detach().double().cpu().numpy(), correct.cpu().numpy()
 
@@ -184,9 +203,7 @@ class Training:
 
     def _evaluate(self, running: np.ndarray) -> None:
         state = self.state
-        leaves = self.layout.leaves(state.flat)
-        loss, accuracy = evaluate(self.net, leaves, self.data.x_validation, self.data.y_validation, self.chunk)
-        validation = np.stack([loss.cpu().numpy(), accuracy.cpu().numpy()])
+        validation = np.stack(self.evaluate(state.flat, self.data.x_validation, self.data.y_validation))
         state.history.append((state.step, np.concatenate([running, validation])))
         better = state.alive & (validation[0] < state.best_loss)
         state.best_loss = np.where(better, validation[0], state.best_loss)

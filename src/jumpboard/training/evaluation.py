@@ -14,21 +14,15 @@ def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def evaluate(net: Net, leaves: Leaves, x: Tensor, y: Tensor, chunk: int) -> tuple[Tensor, Tensor]:
-    """Mean loss [G] (nats) and accuracy [G] over x [n, *input_shape], y [n]; float64 sums.
-
-    `chunk` members share a pass.
-    """
+def evaluate(net: Net, leaves: Leaves, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean loss [G] (nats) and accuracy [G] over x [n, *input_shape], y [n]; float64 sums."""
     members = next(iter(leaves.values())).shape[0]
     losses = torch.zeros(members, dtype=torch.float64, device=x.device)
     correct = torch.zeros_like(losses)
-    for first in range(0, members, chunk):
-        part = {name: leaf[first : first + chunk] for name, leaf in leaves.items()}
-        count = min(chunk, members - first)
-        for start in range(0, len(x), EVALUATION_BATCH):
-            inputs = x[start : start + EVALUATION_BATCH].expand(count, *[-1] * x.dim())
-            labels = y[start : start + EVALUATION_BATCH].expand(count, -1)
-            logits = forward(net, part, inputs)
-            losses[first : first + chunk] += cross_entropy(logits, labels).double().sum(-1)
-            correct[first : first + chunk] += (logits.argmax(-1) == labels).sum(-1)
+    for start in range(0, len(x), EVALUATION_BATCH):
+        inputs = x[start : start + EVALUATION_BATCH].expand(members, *[-1] * x.dim())
+        labels = y[start : start + EVALUATION_BATCH].expand(members, -1)
+        logits = forward(net, leaves, inputs)
+        losses += cross_entropy(logits, labels).double().sum(-1)
+        correct += (logits.argmax(-1) == labels).sum(-1)
     return losses / len(x), correct / len(x)

@@ -17,7 +17,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
-from jumpboard.artefacts.files import replacing
+from jumpboard.artefacts.files import remove_leftovers, replacing
 
 SLOTS = ("a.state", "b.state")
 log = logging.getLogger(__name__)
@@ -38,7 +38,9 @@ class ResumeStore:
             try:
                 self.folder.mkdir(parents=True, exist_ok=True)
                 self._lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-            except FileNotFoundError:
+            except (FileNotFoundError, FileExistsError):
+                if self.folder.is_file():
+                    raise
                 continue  # a predecessor removed the folder in between
             try:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -99,6 +101,7 @@ class ResumeStore:
     def clear(self) -> None:
         """Remove the states and the lock file; call when the last output is in place, inside the context."""
         for name in (*SLOTS, "lock"):
+            remove_leftovers(self.folder / name)
             (self.folder / name).unlink(missing_ok=True)
         for folder in (self.folder, *self.folder.parents):
             try:

@@ -1,0 +1,43 @@
+"""What a run cost, from the records that its jobs left."""
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+from jumpboard.artefacts import paths
+
+
+def read_records(results: Path) -> list[dict[str, Any]]:
+    """All records below a results folder, in the order of their paths."""
+    found = sorted((results / paths.RECORDS).rglob("*.json"))
+    return [json.loads(path.read_text(encoding="utf-8")) for path in found if path.name != paths.MANIFEST]
+
+
+def wall_minutes(records: list[dict[str, Any]]) -> float:
+    """Minutes from the start of the first job to the end of the last; right for a run made in one go."""
+    starts = [float(record["started"]) for record in records]
+    ends = [start + float(record["wall_seconds"]) for start, record in zip(starts, records, strict=True)]
+    return (max(ends) - min(starts)) / 60
+
+
+def compute_table(records: list[dict[str, Any]]) -> str:
+    """Markdown: jobs, core-seconds and peak memory of each stage."""
+    stages: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for record in records:
+        stages[record["stage"]].append(record)
+    lines = ["| stage | jobs | core-seconds | peak memory, MB |", "|---|---|---|---|"]
+    for stage, jobs in stages.items():
+        seconds = sum(job["cpu_seconds"] for job in jobs)
+        memory = max(job["peak_memory_bytes"] for job in jobs) / 1e6
+        lines.append(f"| `{stage}` | {len(jobs)} | {seconds:.0f} | {memory:.0f} |")
+    total = sum(record["cpu_seconds"] for record in records)
+    lines.append(f"| all | {len(records)} | {total:.0f} | |")
+    return "\n".join(lines)
+
+
+def machine(records: list[dict[str, Any]]) -> str:
+    """The machine that a run was made on, in words."""
+    one = records[0]
+    devices = sorted({record["device"] for record in records})
+    return f"{one['system']} {one['machine']}, {one['cores']} cores, {' and '.join(devices)}"
