@@ -108,6 +108,11 @@ def splits_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def make_cell(tmp_path: Path, splits_file: Path) -> Callable[..., Cell]:
     """make_cell(family, root=..., training={...}, **params): a cell with its data in place."""
+    return cells_below(tmp_path, splits_file)
+
+
+def cells_below(folder: Path, splits_file: Path) -> Callable[..., Cell]:
+    """The maker of cells whose roots lie in `folder`."""
 
     def make(family: str = "resmlp", root: str = "results", training: Mapping[str, Any] = {}, **changes: Any) -> Cell:
         spec, depth, width = NETS[family]
@@ -115,7 +120,7 @@ def make_cell(tmp_path: Path, splits_file: Path) -> Callable[..., Cell]:
             "dataset": "planted", "arch": family, "depth": depth, "width": width, "samples": 200, "seeds": [3, 1, 4],
             "net": spec, "training": TRAININGS[family] | RUN | training, "device": "cpu",
         }  # fmt: skip
-        cell = Cell(tmp_path / root, params | changes)
+        cell = Cell(folder / root, params | changes)
         cell.splits.parent.mkdir(parents=True)
         shutil.copy(splits_file, cell.splits)
         return cell

@@ -122,6 +122,16 @@ def test_better_deepest_net_on_test_than_where_validation_points_contradicts() -
     assert (final["verdict"], final["estimate"] < 0) == ("contradicted", True)
 
 
+def test_a_slope_without_a_rebound_at_the_smallest_width_supports_nothing() -> None:
+    """D* is the deepest net at the smallest width; wider ones are better on test where validation does not look."""
+    table = {4000: {w: [1.0, 1.0, 1.0, 1.0 - 0.1 * j] for j, w in enumerate(WIDTHS)}}
+    rows = metrics(table)
+    for row in rows:
+        row["validation_loss"] = 2.0 - (row["depth"] == (8 if row["width"] == 8 else 1))
+    (final, _) = evaluate({"rebound": on_resmlp("rebound")}, grid(table), rows)
+    assert (final["verdict"], final["reason"]) == ("inconclusive", "the rebound at width 8 is not resolved")
+
+
 def test_each_checkpoint_is_judged_on_its_own_rows() -> None:
     rows = metrics(FALLING)
     for row in rows:
@@ -139,6 +149,8 @@ def test_interval_is_the_textbook_one() -> None:
     assert interval.high == pytest.approx(2.5 + 2.353363 * (5 / 3 / 4) ** 0.5, rel=1e-6)
     assert interval.low == pytest.approx(5 - interval.high)
     assert interval.n == 4
+    assert interval.positive
+    assert not interval.negative
 
 
 def test_one_seed_has_no_limits_and_none_no_mean() -> None:
@@ -147,6 +159,11 @@ def test_one_seed_has_no_limits_and_none_no_mean() -> None:
     assert not single.positive
     with pytest.raises(ValueError, match="at least one seed"):
         mean_interval([])
+
+
+def test_a_rounding_error_shared_by_all_seeds_is_not_an_effect() -> None:
+    same = mean_interval([1e-16] * 3)
+    assert (same.positive, same.negative) == (False, False)
 
 
 def test_interval_covers_the_mean_in_nine_of_ten_samples() -> None:
@@ -186,6 +203,17 @@ def test_data_move_the_best_depth_by_a_known_slope() -> None:
     ruling = data_moves_rebound.judge(observations(MOVING, sd=0))
     assert ruling.main.estimate == pytest.approx(2 / np.log2(10))  # D* from 1 to 4: two doublings over log2(10)
     assert ruling.main.n == len(SEEDS)
+
+
+def test_best_depths_are_compared_as_doublings_and_averaged_over_widths() -> None:
+    validation = np.full((3, 3, 2, 2), 1.0)  # seed, depth 3 6 9, width, sample size
+    validation[:, 0, :, 0] = 0.5  # little data: D* = 3 at both widths
+    validation[:, 2, 0, 1] = 0.5  # more data: D* = 9 at the first width
+    validation[:, 0, 1, 1] = 0.5  # but 3 at the second
+    seen = Observations((3, 6, 9), (2, 4), (500, 4000), (0, 1, 2), {"validation_loss": validation}, ())
+    ruling = data_moves_rebound.judge(seen)
+    assert ruling.main.estimate == pytest.approx(np.log2(3) / np.log2(8) / 2)
+    assert ruling.intervals["slope at width 4"].estimate == 0
 
 
 def null_table(generator: np.random.Generator, shape: tuple[int, int, int, int]) -> Observations:
@@ -262,6 +290,14 @@ def test_cells_that_the_grid_leaves_out_of_the_product_are_named() -> None:
     cells = [cell for cell in grid(REBOUND) if (cell["depth"], cell["width"]) != (8, 64)]
     (final, _) = evaluate({"rebound": on_resmlp("rebound")}, cells, without(metrics(REBOUND), depth=8, width=64))
     assert (final["verdict"], final["missing"]) == ("not evaluated", "depth 8, width 64, samples 4000")
+
+
+def test_a_cell_with_fewer_seeds_than_the_others_is_named() -> None:
+    cells = grid(REBOUND)
+    cells[0]["seeds"] = [0, 1, 2]
+    rows = without(metrics(REBOUND), depth=1, width=8, seed=3)
+    (final, _) = evaluate({"rebound": on_resmlp("rebound")}, cells, rows)
+    assert (final["verdict"], final["missing"]) == ("not evaluated", "depth 1, width 8, samples 4000, seed 3")
 
 
 def test_too_few_seeds_say_so() -> None:

@@ -4,6 +4,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
@@ -167,12 +168,11 @@ def test_the_order_of_rows_does_not_matter(name: str) -> None:
 
 
 def test_the_style_of_the_session_is_neither_used_nor_changed() -> None:
-    import matplotlib as mpl
-
     rows = rows_of("joint_scaling", sources(**GRIDS["one net, one seed"]))
-    with mpl.rc_context({"font.size": 3.0, "xtick.labelsize": 3.0}):
+    with mpl.rc_context({"font.size": 3.0, "xtick.labelsize": 3.0, "axes.facecolor": "red"}):
         figure = figure_module("joint_scaling").draw(rows)
         assert mpl.rcParams["font.size"] == 3.0
+    assert figure.axes[0].get_facecolor() == (1.0, 1.0, 1.0, 1.0)
     assert min(one.get_fontsize() for one in texts(figure)) >= SMALLEST_TEXT
 
 
@@ -199,6 +199,16 @@ def test_joint_scaling_plots_means_choices_and_rebounds() -> None:
         assert [row["rebound"], row["rebound_low"], row["rebound_high"]] == pytest.approx(
             [rebound.estimate, rebound.low, rebound.high]
         )
+    assert "M = 500 training samples no rebound resolved" in written(figure_module("joint_scaling").draw(rows))
+
+
+def test_a_diverged_run_counts_as_such_whatever_its_losses() -> None:
+    tables = small()
+    find(tables["metrics"], depth=1, seed=2, checkpoint="final")["status"] = "diverged"
+    row = find(rows_of("joint_scaling", tables), depth=1)
+    assert (row["n"], row["diverged"], row["chosen"]) == (2, 1, 2)
+    assert row["test_loss"] == pytest.approx(1.05)
+    assert row["rebound"] is None
 
 
 def test_the_map_shows_the_mean_in_each_cell_and_names_the_lowest() -> None:
@@ -240,12 +250,15 @@ def test_diverged_runs_are_counted_and_marked(name: str) -> None:
     assert np.isfinite(partly[column])
     wholly = find(rows, depth=9, width=8, samples=500, **last)
     assert [wholly[key] for key in (column, "low", "high", "n", "diverged")] == [None, None, None, 0, 3]
-    shown = written(figure_module(name).draw(rows))
+    figure = figure_module(name).draw(rows)
+    shown = written(figure)
     if name == "depth_width_map":
         assert "3 div." in shown
         assert any(one.endswith(" 1 div.") for one in shown)
     else:
         assert "some seeds diverged" in shown
+        crosses = [line for axes in figure.axes for line in axes.lines if line.get_marker() == "X"]
+        assert len(crosses) >= 1 + 2  # one partly diverged cell, and one at two sample sizes
 
 
 @pytest.mark.parametrize("name", FIGURES)

@@ -23,7 +23,7 @@ from jumpboard.figures.panels import (
     panel_figure,
     sized,
 )
-from jumpboard.figures.style import GREY, MARKERS, depth_colour, styled
+from jumpboard.figures.style import GREY, depth_colour, marker, styled
 from jumpboard.schemas.keys import CELL
 
 Row = Mapping[str, Any]
@@ -90,12 +90,12 @@ def _line(axes: Axes, rows: Sequence[Row], rank: int, shift: float) -> None:
             axes.plot([row["samples"] * shift] * 2, [row["low"], row["high"]], color=colour, lw=1.8, alpha=0.5)
     if drawn:
         x, y = [row["samples"] * shift for row in drawn], [row["generalisation_gap"] for row in drawn]
-        axes.plot(x, y, MARKERS[rank], ls="-", lw=0.9, color=depth_colour(drawn[0]["depth"]))
+        axes.plot(x, y, marker(rank), ls="-", lw=0.9, color=depth_colour(drawn[0]["depth"]))
 
 
 def _legend(rows: Sequence[Row], depths: Sequence[int]) -> list[Handle]:
     lines = [
-        Line2D([], [], color=depth_colour(depth), marker=MARKERS[rank], lw=0.9, label=f"depth {depth}")
+        Line2D([], [], color=depth_colour(depth), marker=marker(rank), lw=0.9, label=f"depth {depth}")
         for rank, depth in enumerate(depths)
     ]
     return [*lines, *handles_of(rows, marker="o")]

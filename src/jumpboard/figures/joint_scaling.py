@@ -30,7 +30,7 @@ from jumpboard.figures.panels import (
     panel_figure,
     sized,
 )
-from jumpboard.figures.style import GREY, MARKERS, Colour, styled, width_colour
+from jumpboard.figures.style import GREY, Colour, marker, styled, width_colour
 from jumpboard.schemas.keys import CELL
 
 Row = Mapping[str, Any]
@@ -81,8 +81,8 @@ def _rebounds(final: Sequence[Row]) -> dict[tuple[int, int], Interval]:
     found = {}
     for key, runs in groups.items():
         depths, seeds = (len({run[name] for run in runs}) for name in ("depth", "seed"))
-        whole = len(runs) == depths * seeds and all(trained(run, "test_loss") for run in runs)
-        if whole:
+        sound = all(trained(run, column) for run in runs for column in ("validation_loss", "test_loss"))
+        if sound and len(runs) == depths * seeds:
             validation, test = (
                 np.array([run[column] for run in runs]).reshape(depths, seeds, 1).swapaxes(0, 1)
                 for column in ("validation_loss", "test_loss")
@@ -114,7 +114,7 @@ def draw(rows: Sequence[Row]) -> Figure:
 def _line(axes: Axes, rows: Sequence[Row], rank: int) -> None:
     drawn = sorted((row for row in rows if row["test_loss"] is not None), key=lambda row: row["depth"])
     colour = width_colour(rows[0]["width"]) if rows else GREY
-    axes.plot([row["depth"] for row in drawn], [row["test_loss"] for row in drawn], MARKERS[rank], ls="-", color=colour)
+    axes.plot([row["depth"] for row in drawn], [row["test_loss"] for row in drawn], marker(rank), ls="-", color=colour)
     banded = [row for row in drawn if row["low"] is not None]
     low, high = ([row[limit] for row in banded] for limit in ("low", "high"))
     axes.fill_between([row["depth"] for row in banded], low, high, color=colour, alpha=0.25, linewidth=0)

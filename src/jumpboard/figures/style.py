@@ -22,7 +22,7 @@ Colour = tuple[float, float, float, float]
 COLUMN, PAGE = 3.4, 7.0
 SMALLEST_TEXT = 6.0
 GREY = (0.45, 0.45, 0.45, 1.0)
-MARKERS = "osD^vP<"  # by rank in the figure: colour is never the only difference
+MARKERS = "osD^vP<"
 
 RC: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
@@ -79,6 +79,11 @@ def width_colour(width: int) -> Colour:
 def depth_colour(depth: int) -> Colour:
     """From 1 block to 64; beyond, the end of the map."""
     return _on_map("viridis", math.log2(depth) / 6)
+
+
+def marker(rank: int) -> str:
+    """By rank among the lines of a figure: colour is never the only difference."""
+    return MARKERS[rank % len(MARKERS)]
 
 
 def _on_map(name: str, position: float) -> Colour:

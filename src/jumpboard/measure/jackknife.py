@@ -1,0 +1,61 @@
+"""Sums of all rows and of all rows but one block, in memory that does not grow with the number of rows.
+
+The N x N matrix `C` about the mean is held once. A block B of rows Y_B leaves `C - Y_B'Y_B`, of which the moments need
+only forms, so that no second N x N matrix is made (derived; exact, no linearisation):
+
+    |C - Y_B'Y_B|^2 = |C|^2 - 2 sum_{i in B} y_i'C y_i + |Y_B Y_B'|^2       v'(C - Y_B'Y_B) w = v'Cw - (Y_B v)'(Y_B w)
+
+and the mean of what is left is found from the mean of all (`pilot`). Cost: a few passes over the rows, 2 n N^2
+multiply-adds, 16 N^2 bytes for C and one product, and the rows of one block.
+"""
+
+import numpy as np
+
+from jumpboard.measure.moments import CentredSums, FloatArray, Value, energy
+from jumpboard.measure.pilot import PilotSums, coordinate_sums, dots
+from jumpboard.measure.rows import CentredRows, in_common_span
+
+
+def _powers(block: FloatArray) -> tuple[FloatArray, ...]:
+    squares = block**2
+    return block.sum(axis=0), squares.sum(axis=0), (squares * block).sum(axis=0), (squares**2).sum(axis=0)
+
+
+def _coordinates(rows: CentredRows) -> tuple[tuple[Value, Value], tuple[Value, Value]]:
+    powers = np.array([_powers(block) for block in rows.blocks()])
+    total, left = powers.sum(axis=0), rows.n - rows.sizes
+    remaining = (total - powers).transpose(1, 0, 2)
+    return coordinate_sums(rows.n, *total), coordinate_sums(left[:, None], *remaining)
+
+
+def delete_block_sums(rows: CentredRows) -> tuple[CentredSums, CentredSums]:
+    """The sums of all rows, and the sums without block k as arrays over k."""
+    turned = in_common_span([rows])[0]
+    n, left, mean, C = turned.n, turned.n - turned.sizes, turned.mean, turned.scatter()
+    first, third = np.zeros((2, len(left), turned.N))
+    D, Q, along, along_d, across_d, overlap, inner = np.zeros((7, len(left)))
+    for k, block in enumerate(turned.blocks()):
+        q = dots(block, block)
+        first[k], third[k], D[k], Q[k] = block.sum(axis=0), q @ block, q.sum(), q @ q
+        overlap[k], inner[k] = np.vdot(block @ C, block), energy(block)
+    s, t = first.sum(axis=0), third.sum(axis=0)
+    d, d_left = s / n, (s - first) / left[:, None]
+    for k, block in enumerate(turned.blocks()):
+        y_mean, y_d = block @ mean, block @ d_left[k]
+        along[k], along_d[k], across_d[k] = y_mean @ y_mean, y_mean @ y_d, y_d @ y_d
+    cm, cd, cd_left, F = C @ mean, C @ d, d_left @ C, np.vdot(C, C)
+    every = PilotSums(n, mean, d, t, D.sum(), Q.sum(), mean @ cm, d @ cm, d @ cd, F)
+    remaining = PilotSums(
+        n=left,
+        pilot=mean,
+        d=d_left,
+        t=t - third,
+        D=D.sum() - D,
+        Q=Q.sum() - Q,
+        pcp=mean @ cm - along,
+        pcd=d_left @ cm - along_d,
+        dcd=dots(d_left, cd_left) - across_d,
+        F=F - 2 * overlap + inner,
+    )
+    axes, axes_left = _coordinates(rows)
+    return every.centred(rows.N, *axes), remaining.centred(rows.N, *axes_left)

@@ -1,0 +1,580 @@
+"""The pipeline as its user meets it: what is run again and what is not, copied results, two runs at once, bad input.
+
+One tiny run of every rule is made once, in a copy of the checkout; each test works on a copy of that copy, edits to the
+source included. Its folders have a space in their names on purpose.
+"""
+
+import ast
+import hashlib
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from jumpboard.artefacts import paths
+from jumpboard.artefacts.code_digest import reached
+from jumpboard.artefacts.tables import read_header
+from jumpboard.claims.registry import MODULES as CLAIM_MODULES
+from jumpboard.configuration.load import load_files
+from jumpboard.figures.registry import FIGURES
+
+pytestmark = pytest.mark.xdist_group("workflow")
+
+ROOT = Path(__file__).parents[1]
+BIN = Path(sys.executable).parent
+RUN = "runs/tiny run"
+SHORT = {"steps": 6, "evaluate_every": 3, "state_every": 4, "checkpoints": {"steps": [2], "losses": []}}
+GENERATED = {
+    "loader": "mnist1d",
+    "shape": [40],
+    "classes": 10,
+    "splits": {"train": 300, "validation": 100, "test": 100},
+}
+ORIGIN = {"package": "mnist1d", "source": "this test", "licence": "none", "offline": True}
+TINY = {
+    **{name: f"{RUN}/{name}" for name in ("results", "figures", "logs")},
+    "datasets": "tiny_datasets.yaml",
+    "nets": {"resnet_bn": {"stem_stride": 1}},
+    "trainings": {"resmlp": SHORT, "resnet": SHORT},
+    "grid": [
+        {
+            "dataset": "digits", "arch": "resnet_bn", "training": "resnet", "seeds": [0, 1],
+            "product": {"depth": [3], "width": [2], "samples": [100, 200]},
+        },
+        {
+            "dataset": "waves", "arch": "resmlp", "training": "resmlp", "seeds": [0, 1],
+            "product": {"depth": [1, 2], "width": [4], "samples": [200]},
+        },
+    ],
+}  # fmt: skip
+INVENTORY = {
+    "digits": {
+        **ORIGIN, "loader": "digits", "seed": 1, "shape": [1, 8, 8], "classes": 10, "package": "scikit-learn",
+        "splits": {"train": 1200, "validation": 200, "test": 397},
+    },
+    "base": {**GENERATED, **ORIGIN, "seed": 1},
+    "waves": {**GENERATED, **ORIGIN, "seed": 2, "normalise_as": "base"},
+}  # fmt: skip
+CELLS = {
+    "digits": {f"train_baseline/digits/resnet_bn/3/2/{samples}" for samples in (100, 200)},
+    "waves": {f"train_baseline/waves/resmlp/{depth}/4/200" for depth in (1, 2)},
+}
+NETS = {"digits": "digits/resnet_bn", "waves": "waves/resmlp"}
+END = {"evaluate_claims", "write_manifest"}
+
+OBSERVER = '''
+"""Notes at the end of every Python process what it was and how many threads torch had."""
+import atexit, json, os, sys, time
+
+started = time.time()
+
+def note():
+    torch = sys.modules.get("torch")
+    text = {"program": sys.argv[0], "started": started, "ended": time.time(),
+            "torch": torch.get_num_threads() if torch else None, "omp": os.environ.get("OMP_NUM_THREADS")}
+    with open(os.path.join(os.environ["OBSERVED"], f"{os.getpid()}.json"), "w") as handle:
+        json.dump(text, handle)
+
+if "OBSERVED" in os.environ:
+    atexit.register(note)
+'''
+
+
+def copy_checkout(place: Path) -> Path:
+    """All that a clone of this checkout has, with what is not committed yet, and nothing that git ignores."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    if listed.returncode == 0:
+        names = [name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
+    else:  # an unpacked archive: no git, and nothing in it that is not the project's
+        names = [path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*") if path.is_file()]
+        made = ("results/", "figures/", "runs/", "logs/")
+        names = [name for name in names if not name.startswith((".", *made)) and "__pycache__" not in name]
+    for name in names:
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, place / name)
+    return place
+
+
+def environment(place: Path, **more: str) -> dict[str, str]:
+    """This process's environment, with the package of another checkout and without thread counts."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("OMP_", "MKL_", "PYTEST_"))}
+    return {**kept, "PYTHONPATH": str(place / "src"), **more}
+
+
+def snakemake(place: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """Snakemake in a copy of the checkout, on the copy's package; standard error goes into `stdout`."""
+    command = [str(BIN / "snakemake"), *arguments]
+    settings: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    return subprocess.run(command, cwd=place, env=environment(place, **more), timeout=600, **settings)
+
+
+def tiny(place: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    return snakemake(place, *arguments, "--configfile", "tiny.yaml", **more)
+
+
+def run_all(place: Path, **more: str) -> None:
+    done = tiny(place, "--cores", "2", **more)
+    assert done.returncode == 0, done.stdout
+
+
+def jobs_in(text: str) -> set[str]:
+    """The jobs that a dry run lists, as rule/wildcard/..., but for `all`."""
+    found = set()
+    for rule, lines in re.findall(r"^(?:local)?rule (\w+):\n((?:    .*\n)+)", text, re.MULTILINE):
+        wildcards = re.search(r"^    wildcards: (.*)$", lines, re.MULTILINE)
+        values = [pair.split("=")[1] for pair in wildcards[1].split(", ")] if wildcards else []
+        found.add("/".join([rule, *values]))
+    return found - {"all"}
+
+
+def planned(place: Path, *arguments: str) -> set[str]:
+    """What Snakemake would run now."""
+    done = tiny(place, "-n", *arguments)
+    assert done.returncode == 0, done.stdout
+    jobs = jobs_in(done.stdout)
+    assert bool(jobs) != ("Nothing to be done" in done.stdout), done.stdout
+    return jobs
+
+
+def below(dataset: str, *, tables: tuple[str, ...] = ("metrics", "curves")) -> set[str]:
+    """All jobs that depend on the collected tables of a data set, and these."""
+    net = NETS[dataset]
+    figures = {f"draw_{name}/{net}" for name, entry in FIGURES.items() if entry.table in tables}
+    return {f"collect/{table}/{net}" for table in tables} | figures | END
+
+
+def files_of(place: Path) -> dict[str, str]:
+    """SHA-256 of every file of the run but its logs, by path from the run's folder."""
+    run = place / RUN
+    found = [path for name in ("results", "figures") for path in (run / name).rglob("*") if path.is_file()]
+    return {path.relative_to(run).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in found}
+
+
+def times_of(place: Path) -> dict[str, int]:
+    return {path.as_posix(): path.stat().st_mtime_ns for path in (place / RUN).rglob("*") if path.is_file()}
+
+
+def change_a_number(path: Path) -> None:
+    """Raise the first number in a module by one."""
+    source = path.read_text(encoding="utf-8")
+    numbers = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant))
+    node = next(one for one in numbers if type(one.value) in (int, float))
+    lines = source.encode().splitlines(keepends=True)
+    line = lines[node.lineno - 1]
+    lines[node.lineno - 1] = line[: node.col_offset] + repr(node.value + 1).encode() + line[node.end_col_offset :]
+    path.write_bytes(b"".join(lines))
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text.count(old) == 1, f"{path}: {old!r}"
+    path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A clone that has never run, with the tiny config in it."""
+    place = copy_checkout(tmp_path_factory.mktemp("pristine"))
+    (place / "tiny.yaml").write_text(yaml.safe_dump(TINY), encoding="utf-8")
+    (place / "tiny_datasets.yaml").write_text(yaml.safe_dump(INVENTORY), encoding="utf-8")
+    return place
+
+
+@pytest.fixture(scope="module")
+def observed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the processes of the finished run left their notes."""
+    return tmp_path_factory.mktemp("observed")
+
+
+def observing(place: Path, notes: Path) -> dict[str, str]:
+    """What to add to the environment for processes to be observed."""
+    (notes / "sitecustomize.py").write_text(OBSERVER, encoding="utf-8")
+    return {"OBSERVED": str(notes), "PYTHONPATH": os.pathsep.join([str(place / "src"), str(notes)])}
+
+
+@pytest.fixture(scope="module")
+def finished(pristine: Path, observed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A clone with one full run in it. Tests must not change it."""
+    place = tmp_path_factory.mktemp("finished") / "checkout"
+    shutil.copytree(pristine, place)
+    run_all(place, **observing(place, observed))
+    return place
+
+
+@pytest.fixture
+def copy(finished: Path, tmp_path: Path) -> Path:
+    """A copy of the finished run with everything, Snakemake's records included."""
+    return Path(shutil.copytree(finished, tmp_path / "copy"))
+
+
+@pytest.fixture
+def moved(pristine: Path, finished: Path, tmp_path: Path) -> Path:
+    """A fresh clone into which results and figures were copied: new times, no records of Snakemake."""
+    place = Path(shutil.copytree(pristine, tmp_path / "moved"))
+    for name in ("results", "figures"):
+        shutil.copytree(finished / RUN / name, place / RUN / name, copy_function=shutil.copyfile)
+    return place
+
+
+# What is run, and what is run again
+
+
+def test_dry_run_of_a_fresh_clone_lists_every_figure_and_table(pristine: Path) -> None:
+    """Tracked results would make a clone look finished: "Nothing to be done", and not one number made here."""
+    done = snakemake(pristine, "-n")
+    assert done.returncode == 0, done.stdout
+    jobs = jobs_in(done.stdout)
+    cells = load_files([pristine / "config" / "config.yaml"]).cells
+    nets = {(cell.dataset, cell.arch) for cell in cells}
+    assert jobs == {
+        "resolve_config",
+        *(f"prepare_dataset/{dataset}" for dataset, _ in nets),
+        *("/".join(map(str, ("train_baseline", *cell.key))) for cell in cells),
+        *(f"collect/{table}/{dataset}/{arch}" for table in ("metrics", "curves") for dataset, arch in nets),
+        *(f"draw_{figure}/{dataset}/{arch}" for figure in FIGURES for dataset, arch in nets),
+        *END,
+    }
+
+
+def test_finished_run_has_nothing_to_do(finished: Path) -> None:
+    """The second `snakemake` must say so, or nobody will trust the first."""
+    assert planned(finished) == set()
+
+
+def test_touching_and_reformatting_rerun_nothing(copy: Path) -> None:
+    """A checkout, a formatter or a comment must not retrain a net (snakemake #1694, #3456; showyourwork #341)."""
+    options = ["--isolated", "--config", "line-length=70", "--config", "format.quote-style='single'"]
+    subprocess.run([BIN / "ruff", "format", "-q", *options, "src"], cwd=copy, check=True)
+    for path in (copy / "src").rglob("*.py"):
+        if path.stat().st_size:
+            path.write_text(f"# a comment\n\n{path.read_text(encoding='utf-8')}# and another\n", encoding="utf-8")
+    edit(copy / "tiny.yaml", "figures:", "# a comment\nfigures:")
+    generator, now = random.Random(0), time.time()
+    for path in copy.rglob("*"):
+        if path.is_file() and ".snakemake" not in path.parts:
+            moment = now - generator.uniform(0, 1e6)
+            os.utime(path, (moment, moment))
+    assert planned(copy) == set()
+
+
+def test_white_space_in_a_rule_reruns_nothing(copy: Path) -> None:
+    """The text of a shell line is no part of a result."""
+    edit(copy / "workflow" / "rules" / "training.smk", '" --outputs curves', '"   --outputs  curves')
+    edit(copy / "workflow" / "rules" / "training.smk", "rule collect:", "\n# a comment\nrule collect:")
+    assert planned(copy) == set()
+
+
+def test_deleted_table_is_made_again_and_is_the_same(copy: Path) -> None:
+    """A lost intermediate file must not go unseen behind finished figures."""
+    before = files_of(copy)
+    (copy / RUN / "results/train_baseline/metrics/waves/resmlp/depth_2/width_4/samples_200.parquet").unlink()
+    expected = {"train_baseline/waves/resmlp/2/4/200", *below("waves")}
+    assert planned(copy) == expected
+    run_all(copy)
+    after = files_of(copy)
+    assert before.keys() == after.keys()
+    differing = {name for name in before if before[name] != after[name]}
+    assert all(name.startswith("results/records/") for name in differing), differing
+    assert planned(copy) == set()
+
+
+def test_edit_to_a_figure_reruns_that_figure(copy: Path) -> None:
+    """A colour change must cost seconds."""
+    change_a_number(copy / "src/jumpboard/figures/learning_curves.py")
+    assert planned(copy) == {*(f"draw_learning_curves/{net}" for net in NETS.values()), "write_manifest"}
+
+
+def test_edit_to_a_net_reruns_the_cells_of_that_net(copy: Path) -> None:
+    """Snakemake #412: a helper package's edit left old results standing. Nor may the other net be trained again."""
+    change_a_number(copy / "src/jumpboard/nets/resnet.py")
+    assert planned(copy) == CELLS["digits"] | below("digits")
+
+
+def test_edit_to_a_claims_rule_reruns_the_verdicts(copy: Path) -> None:
+    """A verdict by yesterday's rule must not stand beside today's."""
+    change_a_number(copy / "src/jumpboard/claims/rebound.py")
+    users = {name for name, entry in FIGURES.items() if CLAIM_MODULES["rebound"] in reached([entry.module])}
+    assert planned(copy) == {f"draw_{name}/{net}" for name in users for net in NETS.values()} | END
+
+
+def test_changed_recipe_reruns_the_cells_trained_by_it(copy: Path) -> None:
+    """One number in the config, one training."""
+    config = yaml.safe_load((copy / "tiny.yaml").read_text())
+    config["trainings"]["resnet"]["steps"] = 7
+    (copy / "tiny.yaml").write_text(yaml.safe_dump(config))
+    jobs = planned(copy)
+    assert CELLS["digits"] | {"resolve_config"} | END <= jobs
+    assert not jobs & CELLS["waves"]
+    assert not {job for job in jobs if job.startswith("prepare_dataset")}
+
+
+def test_further_cell_is_the_only_one_trained(copy: Path) -> None:
+    """A grid grows cell by cell; what it had must stay."""
+    config = yaml.safe_load((copy / "tiny.yaml").read_text())
+    config["grid"][1]["product"]["depth"] = [1, 2, 3]
+    (copy / "tiny.yaml").write_text(yaml.safe_dump(config))
+    trained = {job for job in planned(copy) if job.startswith("train_baseline")}
+    assert trained == {"train_baseline/waves/resmlp/3/4/200"}
+
+
+# The run's files
+
+
+def test_manifests_list_every_file(finished: Path) -> None:
+    """A file that no manifest lists can be swapped unseen."""
+    results = finished / RUN / "results"
+    found, outside = files_of(finished), (paths.RECORDS, paths.RESUME, paths.RELEASED, paths.MANIFEST)
+    manifest = json.loads((results / "manifest.json").read_text())
+    listed = {f"{place}/{name}": entry for place, entries in manifest.items() for name, entry in entries.items()}
+    assert {name: entry["sha256"] for name, entry in listed.items()} == {
+        name: digest for name, digest in found.items() if name.split("/")[1] not in outside
+    }
+    assert all(entry["bytes"] == (finished / RUN / name).stat().st_size for name, entry in listed.items())
+    records = json.loads((results / "records/manifest.json").read_text())
+    assert {f"results/{name}": entry["sha256"] for name, entry in records["results"].items()} == {
+        name: digest
+        for name, digest in found.items()
+        if name.startswith("results/records/") or name == "results/manifest.json"
+        if name != "results/records/manifest.json"
+    }
+    assert not (results / paths.RESUME).exists()
+    assert not list((finished / RUN).rglob("*.partial"))
+
+
+def test_every_job_leaves_a_record(finished: Path) -> None:
+    """Core-seconds and memory that the README states are sums over these; two jobs must not share one."""
+    records = finished / RUN / "results/records"
+    stages = [json.loads(path.read_text()) for path in records.rglob("*.json") if path.name != paths.MANIFEST]
+    counts = {stage: sum(record["stage"] == stage for record in stages) for stage in {one["stage"] for one in stages}}
+    assert counts == {
+        "resolve_config": 1, "prepare_dataset": 3, "train_baseline": 4, "collect": 4, "evaluate_claims": 1,
+        "draw_figure": 2 * len(FIGURES),
+    }  # fmt: skip
+
+
+def test_table_folders_open_with_pyarrow(finished: Path) -> None:
+    """Readers open folders, not files; a stray file or a path that reads as a partition would stop them."""
+    results = finished / RUN / "results"
+    folders = {
+        results / Path(path.relative_to(results)).parts[0] / Path(path.relative_to(results)).parts[1]
+        for path in results.glob("*/*/**/*.parquet")
+    } | {results / "evaluate_claims"}
+    folders -= {results / "prepare_dataset/splits"}  # not tidy tables: rows of another length in each file
+    assert len(folders) == 6
+    for folder in folders:
+        files = [pq.read_table(path) for path in sorted(folder.rglob("*.parquet"))]
+        whole = pa.concat_tables(files)
+        for opened in (pq.read_table(folder), ds.dataset(folder).to_table()):
+            assert opened.schema.equals(whole.schema)
+            assert opened.num_rows == whole.num_rows > 0
+    assert not [path for path in (finished / RUN).rglob("*=*")]
+
+
+def test_second_run_from_scratch_gives_the_same_bytes(finished: Path, pristine: Path, tmp_path: Path) -> None:
+    """Matplotlib #23693: figures that differ on each run cannot be reviewed; nor can tables that hold a clock."""
+    again = Path(shutil.copytree(pristine, tmp_path / "elsewhere" / "other"))
+    run_all(again)
+    first, second = files_of(finished), files_of(again)
+    assert first.keys() == second.keys()
+    differing = {name for name in first if first[name] != second[name]}
+    assert {name for name in differing if not name.startswith("results/records/")} == set()
+    assert {".svg", ".png", ".parquet", ".safetensors", ".json"} <= {Path(name).suffix for name in first}
+
+
+def test_jobs_side_by_side_have_their_own_threads(
+    finished: Path, pristine: Path, observed: Path, tmp_path: Path
+) -> None:
+    """Every job pinned to one thread, or each taking all cores (omnibenchmark #379; snakemake #521): read inside."""
+    place = Path(shutil.copytree(pristine, tmp_path / "two"))
+    (tmp_path / "notes").mkdir()
+    (place / "two.yaml").write_text("resources: {train_baseline: {threads: 2}}\n")
+    pattern = "train_baseline/metrics/waves/resmlp/depth_{}/width_4/samples_200.parquet"
+    targets = [f"{RUN}/results/{pattern.format(depth)}" for depth in (1, 2)]
+    options = ["--cores", "4", "--configfile", "tiny.yaml", "two.yaml"]
+    done = snakemake(place, *options, "--", *targets, **observing(place, tmp_path / "notes"))
+    assert done.returncode == 0, done.stdout
+    for checkout, notes, threads, trained in ((place, tmp_path / "notes", 2, 2), (finished, observed, 1, 4)):
+        seen = [json.loads(path.read_text()) for path in notes.glob("*.json")]
+        trainings = [one for one in seen if one["program"].endswith("train_baseline.py")]
+        assert [(one["torch"], one["omp"]) for one in trainings] == [(threads, str(threads))] * trained
+        headers = [read_header(checkout / target) for target in targets]
+        assert [header["threads"] for header in headers] == [threads, threads]
+        if trained == 2:
+            first, second = sorted(trainings, key=lambda one: one["started"])
+            assert second["started"] < first["ended"], "the two jobs did not run at the same time"
+
+
+# Copied results
+
+
+def adopt(place: Path) -> subprocess.CompletedProcess[str]:
+    """The check of `make adopt`."""
+    command = [sys.executable, "-m", "jumpboard.artefacts.adopt", "config/config.yaml", "tiny.yaml"]
+    return subprocess.run(command, cwd=place, env=environment(place), capture_output=True, text=True)
+
+
+def test_copied_results_are_adopted(moved: Path) -> None:
+    """Results from a cluster must be usable without Snakemake's own records (nextstrain/cli #373)."""
+    assert planned(moved), "without adoption Snakemake must not trust them"
+    before = files_of(moved)
+    command = ["make", "-o", ".venv/installed", f"BIN={BIN}", "adopt", "CONFIG=tiny.yaml"]
+    done = subprocess.run(command, cwd=moved, env=environment(moved), capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert files_of(moved) == before
+    assert planned(moved) == set()
+
+
+def _flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 3] ^= 1
+    path.write_bytes(content)
+
+
+MANIFEST = f"{RUN}/results/manifest.json"
+SPOILT = {
+    "flipped byte": (
+        "results/train_baseline/metrics/digits/resnet_bn/depth_3/width_2/samples_100.parquet",
+        lambda place, name: _flip(place / RUN / name),
+    ),
+    "flipped byte in a figure": (
+        "figures/joint_scaling/waves/resmlp.svg",
+        lambda place, name: _flip(place / RUN / name),
+    ),
+    "flipped byte in a record": (
+        "results/records/evaluate_claims/claims.json",
+        lambda place, name: _flip(place / RUN / name),
+    ),
+    "missing file": (
+        "figures/learning_curves/digits/resnet_bn.png",
+        lambda place, name: (place / RUN / name).unlink(),
+    ),
+    "missing manifest": ("results/manifest.json", lambda place, name: (place / RUN / name).unlink()),
+    "broken manifest": ("results/records/manifest.json", lambda place, name: (place / RUN / name).write_text("{")),
+    "semantic edit": (
+        "results/checkpoints/train_baseline/digits/resnet_bn/depth_3/width_2/samples_100.safetensors",
+        lambda place, name: change_a_number(place / "src/jumpboard/nets/resnet.py"),
+    ),
+    "changed config": (
+        "results/config.json",
+        lambda place, name: edit(place / "tiny_datasets.yaml", "test: 397", "test: 396"),
+    ),
+    "further cell": (
+        "results/train_baseline/curves/waves/resmlp/depth_1/width_4/samples_201.parquet",
+        lambda place, name: edit(
+            place / "tiny.yaml", "    - 200\n    width:\n    - 4", "    - 201\n    width:\n    - 4"
+        ),
+    ),
+}
+
+
+def test_spoilt_results_are_not_adopted(moved: Path, finished: Path, pristine: Path, tmp_path: Path) -> None:
+    """Adopted, they would pass for up to date; half adopted, nobody could tell any more what they were."""
+    for number, (kind, (name, spoil)) in enumerate(SPOILT.items()):
+        place = Path(shutil.copytree(moved, tmp_path / str(number)))
+        spoil(place, name)
+        before = times_of(place)
+        done = adopt(place)
+        assert done.returncode in (1, 2), (kind, done.stderr)
+        assert f"{RUN}/{name}" in done.stderr, kind
+        assert "Traceback" not in done.stderr, kind
+        assert times_of(place) == before, kind
+
+
+# Bad input
+
+
+def error_line(done: subprocess.CompletedProcess[str]) -> str:
+    """The one line that says what is wrong."""
+    assert done.returncode == 1, done.stdout
+    assert "Traceback" not in done.stdout, done.stdout
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("error: ")]
+    assert done.stdout.rstrip().endswith(line)
+    return line
+
+
+@pytest.fixture
+def clone(pristine: Path, tmp_path: Path) -> Iterator[Path]:
+    """A clone that must still be as it was at the end of the test."""
+    place = Path(shutil.copytree(pristine, tmp_path / "clone"))
+    before = sorted(path for path in place.rglob("*") if ".snakemake" not in path.parts)
+    yield place
+    after = sorted(path for path in place.rglob("*") if not {".snakemake", "__pycache__"} & set(path.parts))
+    assert after == before
+
+
+def test_package_of_another_checkout_is_refused(clone: Path) -> None:
+    """Else an edit here would be run there, or not at all, and the digest would be that of neither."""
+    done = tiny(clone, "-n", PYTHONPATH=str(ROOT / "src"))
+    assert error_line(done).startswith(f"error: jumpboard is imported from {ROOT}, not from {clone}")
+
+
+@pytest.mark.parametrize(
+    ("setting", "part"),
+    [
+        ("results=tiny.yaml", "results is 'tiny.yaml', which cannot be written"),
+        ("figures=/dev/null/figures", "figures is '/dev/null/figures', which cannot be written"),
+        ("device=gpu", "device"),
+        ("dephts=3", "key 'dephts' is not known; nearest: 'device'"),
+        ("grid=3", "grid is 3"),
+    ],
+)
+def test_bad_settings_end_in_one_line(clone: Path, setting: str, part: str) -> None:
+    """Snakemake's own validation prints thirty lines; the one that helps must be the last and the only one."""
+    assert part in error_line(tiny(clone, "--cores", "1", "--config", setting))
+
+
+def test_failed_stage_shows_its_one_line(pristine: Path, tmp_path: Path) -> None:
+    """A mistake that only the library can see must reach the person at the keyboard, not lie in a log."""
+    place = Path(shutil.copytree(pristine, tmp_path / "clone"))
+    edit(place / "tiny_datasets.yaml", "train: 1200", "train: 1201")
+    target = f"{RUN}/results/prepare_dataset/splits/digits.parquet"
+    done = snakemake(place, "--cores", "1", "--configfile", "tiny.yaml", "--", target)
+    assert done.returncode == 1
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("error: ")]
+    assert "1798" in line
+    assert "Traceback" not in done.stdout
+    assert not [path for path in (place / RUN / "results").rglob("*") if path.is_file()]
+
+
+def test_two_runs_in_one_folder(pristine: Path, tmp_path: Path) -> None:
+    """The second must stop at Snakemake's lock, and after a kill the README's line must open it (lightcone-cli #214)."""
+    place = Path(shutil.copytree(pristine, tmp_path / "clone"))
+    command = [str(BIN / "snakemake"), "--cores", "2", "--configfile", "tiny.yaml"]
+    settings: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "start_new_session": True}
+    first = subprocess.Popen(command, cwd=place, env=environment(place), **settings)
+    try:
+        until, locks = time.monotonic() + 60, place / ".snakemake" / "locks"
+        while not (locks.exists() and list(locks.iterdir())) and time.monotonic() < until:
+            time.sleep(0.05)
+        second = tiny(place, "--cores", "1")
+        assert first.poll() is None, "the first run ended too early to test anything"
+    finally:
+        os.killpg(first.pid, signal.SIGKILL)
+        first.wait()
+    assert second.returncode == 1
+    assert "LockException" in second.stdout
+    assert jobs_in(second.stdout) == set()
+    target = f"{RUN}/results/config.json"
+    assert "LockException" in snakemake(place, *command[1:], "--forcerun", "resolve_config", "--", target).stdout
+    assert tiny(place, "--unlock").returncode == 0
+    assert snakemake(place, *command[1:], "--", target).returncode == 0
+    assert (place / target).exists()
