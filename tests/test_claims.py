@@ -1,6 +1,7 @@
 """A verdict that the tables do not carry is the worst thing this project could publish: planted tables, whose verdicts
 are known, must come out as known; noise must rarely come out as anything; and gaps must be named."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -186,17 +187,30 @@ def test_joint_gain_reads_the_diagonal() -> None:
     assert len(ruling.intervals) == 1 + 3
 
 
-def test_joint_gain_by_the_slope_alone_names_the_step_that_rises() -> None:
+def test_a_falling_slope_over_a_step_that_rises_supports_nothing_and_names_the_step() -> None:
     table = {4000: {8: [2.0] * 4, 16: [1.0] * 4, 32: [1.3] * 4, 64: [0.5] * 4}}
     assert {(row["verdict"], row["reason"]) for row in judged("joint_gain", table)} == {
-        ("supported", "by the slope; loss rises from depth 2, width 16 to depth 4, width 32")
+        ("inconclusive", "loss rises from depth 2, width 16 to depth 4, width 32")
     }
 
 
-def test_rebound_is_measured_against_the_depth_chosen_on_validation() -> None:
-    validation = np.array([[[3.0], [1.0], [2.0]], [[1.0], [2.0], [3.0]]])  # D*: second depth, first depth
+def test_rebound_is_measured_against_the_depth_that_the_other_seeds_choose_on_validation() -> None:
+    validation = np.array([[[3.0], [1.0], [2.0]], [[1.0], [2.0], [3.0]]])  # best: second depth, first depth
     test = np.array([[[0.5], [1.1], [1.8]], [[1.0], [0.2], [1.4]]])
-    np.testing.assert_allclose(rebound.rebounds(validation, test), [[0.7], [0.4]])
+    np.testing.assert_allclose(rebound.rebounds(validation, test), [[1.8 - 0.5], [1.4 - 0.2]])
+    np.testing.assert_allclose(rebound.rebounds(validation[:1], test[:1]), [[1.8 - 1.1]])
+
+
+def test_luck_that_shrinks_with_width_is_not_called_a_rebound() -> None:
+    """With D* chosen by a seed's own luck, a flat table with noisier narrow nets is called supported in 13-19 %."""
+    generator, tables = np.random.default_rng(12), 1500
+    noise = np.array([0.05, 0.04, 0.03, 0.02])[:, None]
+    called = []
+    for _ in range(tables):
+        seen = null_table(generator, (4, 5, 4, 1))
+        loss = 1.5 + (seen.columns["test_loss"] - 1.5) * noise / 0.02
+        called.append(rebound.judge(replace(seen, columns={"validation_loss": loss, "test_loss": loss})).verdict)
+    assert called.count("supported") / tables < 0.05 + 3 * (0.05 * 0.95 / tables) ** 0.5
 
 
 def test_data_move_the_best_depth_by_a_known_slope() -> None:
@@ -245,7 +259,9 @@ def test_the_control_is_null_where_the_claim_is_true() -> None:
 def test_the_control_fires_where_labels_do_not_matter() -> None:
     """One width, three seeds: best depths that always move look moved in 1 of 8 random relabellings as well."""
     table = {m: {8: by_width[8]} for m, by_width in MOVING.items()}
-    rows = evaluate({"c": on_resmlp("data_moves_rebound")}, grid(table, SEEDS[:3]), metrics(table, seeds=SEEDS[:3]))
+    claim = on_resmlp("data_moves_rebound")
+    claim |= {"rule": claim["rule"] | {"minimum": claim["rule"]["minimum"] | {"widths": 1}}}
+    rows = evaluate({"c": claim}, grid(table, SEEDS[:3]), metrics(table, seeds=SEEDS[:3]))
     for row in rows:
         assert row["control_share"] == pytest.approx(1 / 8, abs=0.06)
         assert (row["verdict"], row["reason"].split(":")[0]) == ("inconclusive", "control not null")

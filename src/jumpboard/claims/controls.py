@@ -1,7 +1,7 @@
 """The control of a rule: the same rule on permuted labels, which must come out null.
 
 Labels are permuted within each seed, so that what seeds share stays. Validation and test loss of a run stay together.
-`share` counts how often the rule calls such a table supported; above `TOLERATED` it would have said so anyway.
+`share` counts how often the rule gives such a table the same verdict; above `TOLERATED` it would have said so anyway.
 The permutations are drawn from a generator seeded by the claim's name: the same ones in every evaluation.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from jumpboard.claims.base import SUPPORTED, Rule
+from jumpboard.claims.base import Rule
 from jumpboard.claims.observations import Observations
 
 PERMUTATIONS = 200
@@ -36,11 +36,11 @@ def permute_sample_sizes(seen: Observations, generator: np.random.Generator) -> 
     return replace(seen, columns=columns)
 
 
-def share(rule: Rule, seen: Observations, claim: str) -> float:
-    """Share of permuted tables that `rule` calls supported."""
+def share(rule: Rule, seen: Observations, claim: str, verdict: str) -> float:
+    """Share of permuted tables to which `rule` gives `verdict`."""
     digest = hashlib.sha256(claim.encode()).digest()
     generator = np.random.default_rng(int.from_bytes(digest))
-    called = [rule.judge(rule.permuted(seen, generator)).verdict == SUPPORTED for _ in range(PERMUTATIONS)]
+    called = [rule.judge(rule.permuted(seen, generator)).verdict == verdict for _ in range(PERMUTATIONS)]
     return sum(called) / PERMUTATIONS
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from jumpboard.artefacts.provenance import config_digest
-from jumpboard.claims.base import INCONCLUSIVE, NOT_EVALUATED, Rule
+from jumpboard.claims.base import INCONCLUSIVE, NOT_EVALUATED, SUPPORTED, Rule
 from jumpboard.claims.controls import PERMUTATIONS, TOLERATED, share
 from jumpboard.claims.observations import Identity, Observations, Row, index_metrics, observe
 from jumpboard.claims.registry import rule_of
@@ -75,9 +75,10 @@ def _judged(claim: str, rule: Rule, minimum: Mapping[str, int], seen: Observatio
     if seen.missing:
         return _unjudged("expected runs are missing or diverged", seen.missing)
     ruling = rule.judge(seen)
-    null = share(rule, seen, claim)
+    decided = SUPPORTED if ruling.verdict == INCONCLUSIVE else ruling.verdict
+    null = share(rule, seen, claim, decided)
     if null > TOLERATED:
-        reason = f"control not null: {null:.0%} of {PERMUTATIONS} permutations are called supported"
+        reason = f"control not null: {null:.0%} of {PERMUTATIONS} permutations are called {decided}"
         ruling = replace(ruling, verdict=INCONCLUSIVE, reason=reason)
     main = ruling.main
     return {

@@ -1,16 +1,15 @@
 """Rule `rebound`: at too small a width, does more depth alone make test loss rise again, and less so in wider nets?
 
-    rebound(N) = L_test(deepest) - L_test(D*)        D* the depth with the lowest validation loss
+    rebound(N) = L_test(deepest) - L_test(D*)    D* the depth with the lowest mean validation loss of the OTHER seeds
 
-per seed and width N, D* per seed; and the slope of rebound(N) on log2(N), per seed.
+per seed and width N; and the slope of rebound(N) on log2(N), per seed.
 
     supported      at the smallest width the rebound is positive, and the slope is negative
     contradicted   at the smallest width it is positive and the slope too; or at the smallest width it is negative
 
-(90 % intervals over seeds exclude 0.) D* is never chosen on test data, which would manufacture rebounds. What a run's
-validation and test loss share (its seed's luck) still favours D* a little: where loss is flat in depth the rebound is
-about one seed standard deviation too large, and falls with width wherever that deviation does.
-Paper `depth`, joint scaling [stated].
+(90 % intervals over seeds exclude 0.) A seed's own validation loss must not choose its D*, any more than test data may:
+its luck is in both losses, and would manufacture rebounds of about one seed standard deviation where loss is flat.
+Paper `depth`, joint scaling [stated]; the choice by the other seeds is derived.
 """
 
 import numpy as np
@@ -34,9 +33,15 @@ def best_depth(validation: FloatArray) -> NDArray[np.intp]:
     return best
 
 
+def depth_best_for_others(validation: FloatArray) -> NDArray[np.intp]:
+    """Index of D* for each seed from the mean of the others; of a single seed its own. Shapes as in `best_depth`."""
+    alone = len(validation) == 1
+    return best_depth(validation if alone else validation.sum(axis=0) - validation)
+
+
 def rebounds(validation: FloatArray, test: FloatArray) -> FloatArray:
     """[seed, depth, width] twice -> [seed, width]."""
-    best = best_depth(validation)[:, None]
+    best = depth_best_for_others(validation)[:, None]
     fallen: FloatArray = test[:, -1] - np.take_along_axis(test, best, axis=1)[:, 0]
     return fallen
 

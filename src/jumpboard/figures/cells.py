@@ -1,6 +1,6 @@
 """Final metrics of one net, cell by cell: mean over seeds with its interval, diverged runs, and the choice of D*.
 
-D* is the depth with the lowest validation loss at a width and sample size, chosen by each seed alone as in the ledger;
+D* is, for each seed, the depth with the lowest mean validation loss of the other seeds at a width and sample size;
 `chosen` counts the seeds that chose a depth. Diverged runs are counted and take no part in means or choices.
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from jumpboard.artefacts.tables import Column
-from jumpboard.claims.rebound import best_depth
+from jumpboard.claims.rebound import depth_best_for_others
 from jumpboard.claims.statistics import mean_interval
 from jumpboard.errors import InputError
 
@@ -21,7 +21,7 @@ COUNTS = (
     Column("n", "int64", "1", "trained seeds that the mean is taken over"),
     Column("diverged", "int64", "1", "seeds that diverged"),
 )
-CHOSEN = Column("chosen", "int64", "1", "seeds whose D*, the depth with the lowest validation loss, this is")
+CHOSEN = Column("chosen", "int64", "1", "seeds whose D* this is: the lowest mean validation loss of the other seeds")
 
 
 def limits_of(name: str, unit: str, meaning: str) -> tuple[Column, Column, Column]:
@@ -69,12 +69,15 @@ def trained(run: Row, column: str) -> bool:
 
 def choices(rows: Sequence[Row]) -> dict[tuple[int, int, int], int]:
     """(samples, width, depth) -> number of seeds whose D* at this width and sample size is this depth."""
-    curves: dict[tuple[int, int, int], list[Row]] = defaultdict(list)
+    curves: dict[tuple[int, int], dict[int, list[Row]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         if trained(row, "validation_loss"):
-            curves[row["samples"], row["width"], row["seed"]].append(row)
+            curves[row["samples"], row["width"]][row["seed"]].append(row)
     counts: dict[tuple[int, int, int], int] = defaultdict(int)
-    for (samples, width, _), runs in curves.items():
-        best = int(best_depth(np.array([[run["validation_loss"] for run in runs]]))[0])
-        counts[samples, width, runs[best]["depth"]] += 1
+    for (samples, width), seeds in curves.items():
+        depths = sorted({run["depth"] for runs in seeds.values() for run in runs})
+        whole = [runs for runs in seeds.values() if len(runs) == len(depths)]
+        losses = np.array([[run["validation_loss"] for run in runs] for runs in whole]).reshape(len(whole), len(depths))
+        for best in depth_best_for_others(losses) if whole else ():
+            counts[samples, width, depths[best]] += 1
     return counts

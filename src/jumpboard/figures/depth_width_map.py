@@ -25,8 +25,8 @@ COLOURS = mpl.colormaps["cividis"]
 SCHEMA = Schema("depth_width_map", 1, (*CELL, *limits_of("test_loss", "nats", "final test loss"), *COUNTS, CHOSEN))
 CAPTION = (
     "Mean final test loss in nats by depth and width, one map per number of training samples, one scale of colours. "
-    "Frames: D*, the depth with the lowest validation loss at that width; a frame is solid where all seeds chose it, "
-    "else dashed. `k div.`: k seeds diverged and are left out of the mean."
+    "Frames: D*, for each seed the depth with the lowest validation loss of the others at that width; a frame is solid "
+    "where all seeds chose it, else dashed. `k div.`: k seeds diverged and are left out of the mean."
 )
 
 
