@@ -53,8 +53,8 @@ SCHEMA = Schema(
 CAPTION = (
     "Final test loss against depth, one line per width, one panel per number of training samples. Lines: mean over "
     "seeds; bands: two-sided 90 % t intervals. Rings: D*, for each seed the depth with the lowest validation loss of "
-    "the others; the larger the ring, the more seeds chose it. The number beside a width is its rebound, the test loss of the deepest "
-    "net minus that at D*, where its interval lies above 0."
+    "the others; the larger the ring, the more seeds chose it. The number beside a width is its rebound, the test loss "
+    "of the deepest net minus that at D*, where its interval lies above 0."
 )
 
 

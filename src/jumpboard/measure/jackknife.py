@@ -43,7 +43,7 @@ def delete_block_sums(rows: CentredRows) -> tuple[CentredSums, CentredSums]:
     for k, block in enumerate(turned.blocks()):
         y_mean, y_d = block @ mean, block @ d_left[k]
         along[k], along_d[k], across_d[k] = y_mean @ y_mean, y_mean @ y_d, y_d @ y_d
-    cm, cd, cd_left, F = C @ mean, C @ d, d_left @ C, np.vdot(C, C)
+    cm, cd, cd_left, F = C @ mean, C @ d, d_left @ C, float(np.vdot(C, C))
     every = PilotSums(n, mean, d, t, D.sum(), Q.sum(), mean @ cm, d @ cm, d @ cd, F)
     remaining = PilotSums(
         n=left,

@@ -16,11 +16,13 @@ statistic is. The plug-in forms are the moments of the empirical law (divisor n)
 """
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+Rows: TypeAlias = NDArray[Any]
+"""An n x N array of integers or floats; all sums are taken in float64."""
 FloatArray: TypeAlias = NDArray[np.float64]
 Value: TypeAlias = float | FloatArray
 """A number, or one number per jackknife block."""
@@ -61,6 +63,20 @@ class Moments:
         """Share of T that is off the diagonal, (T - diag)/T; 0 where T is exactly 0 (constant rows)."""
         return share_off_diagonal(self.T, self.diag)
 
+    @property
+    def s_variance(self) -> Value:
+        """Var S^ = 4V/n + 2T/(n(n-1)), exact for any law, with V^ and T^ put in where they are positive."""
+        return 4 * np.maximum(self.V, 0) / self.n + self.s_variance_at_zero
+
+    @property
+    def s_variance_at_zero(self) -> Value:
+        """Var S^ where mu = 0."""
+        return 2 * np.maximum(self.T, 0) / (self.n * (self.n - 1))
+
+    def z_variance(self, n: int, m: int) -> Value:
+        """Var <mean_train, mean_test> = V (1/n + 1/m) + T/(nm) of independent means over n and m rows of this law."""
+        return self.V * (1 / n + 1 / m) + self.T / (n * m)
+
 
 def share_off_diagonal(T: Value, diag: Value) -> Value:
     """(T - diag)/T, and 0 where T is exactly 0."""
@@ -94,11 +110,12 @@ def plug_in(sums: CentredSums) -> Moments:
     return Moments(n, sums.N, S, S**2, sums.along_mean / n, sums.F / n**2, R, R**2, sums.P2 / n**2)
 
 
-def centre(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+def centre(rows: Rows) -> tuple[FloatArray, FloatArray]:
     """Mean and centred rows. The first row is subtracted first: a constant coordinate comes out as exactly 0."""
-    shifted = rows - rows[0]
+    first = rows[0].astype(np.float64)
+    shifted = rows - first
     mean = shifted.mean(axis=0)
-    return rows[0] + mean, shifted - mean
+    return first + mean, shifted - mean
 
 
 def energy(rows: FloatArray) -> float:
@@ -107,7 +124,7 @@ def energy(rows: FloatArray) -> float:
     return float(np.vdot(gram, gram))
 
 
-def centred_sums(rows: FloatArray) -> CentredSums:
+def centred_sums(rows: Rows) -> CentredSums:
     """The sums of rows [n, N] held in memory."""
     mean, Y = centre(rows)
     q, projections, squares = (Y**2).sum(axis=1), Y @ mean, (Y**2).sum(axis=0)
@@ -125,26 +142,27 @@ def centred_sums(rows: FloatArray) -> CentredSums:
     )
 
 
-def moments(rows: FloatArray) -> Moments:
+def moments(rows: Rows) -> Moments:
     """Unbiased moments of rows [n, N] held in memory."""
     return unbiased(centred_sums(rows))
 
 
-def raw_moments(rows: FloatArray) -> Moments:
+def raw_moments(rows: Rows) -> Moments:
     """The same moments from the raw Gram matrix `G = XX'`, as printed in science.md section 4.
 
     Equal to `moments` in exact arithmetic; cancels where the mean is large against the noise.
     """
-    G = rows @ rows.T
-    n, g = len(rows), np.diagonal(G)
+    X = rows.astype(np.float64)
+    G = X @ X.T
+    n, g = len(X), np.diagonal(G)
     r = G.sum(axis=1) - g
     A1, A2, B, D1, D2, E = r.sum(), (G**2).sum() - g @ g, r @ r, g.sum(), g @ g, g @ r
     of_two, of_three, of_four = (falling(n, k) for k in (2, 3, 4))
     u2, u3, u4 = A2 / of_two, (B - A2) / of_three, (A1**2 - 4 * B + 2 * A2) / of_four
     S = A1 / of_two
     R2 = (D1**2 - D2) / of_two - 2 * (D1 * A1 - 2 * E) / of_three + u4
-    p1, p2, p3, p4 = ((rows**k).sum(axis=0) for k in (1, 2, 3, 4))
+    p1, p2, p3, p4 = ((X**k).sum(axis=0) for k in (1, 2, 3, 4))
     pairs, chains = p2**2 - p4, p1**2 * p2 - 2 * p1 * p3 + p4
     diag = pairs / of_two - 2 * (chains - pairs) / of_three
     diag = diag + ((p1**2 - p2) ** 2 - 4 * chains + 2 * pairs) / of_four
-    return Moments(n, rows.shape[1], S, u4, u3 - u4, u2 - 2 * u3 + u4, D1 / n - S, R2, float(diag.sum()))
+    return Moments(n, X.shape[1], S, u4, u3 - u4, u2 - 2 * u3 + u4, D1 / n - S, R2, float(diag.sum()))

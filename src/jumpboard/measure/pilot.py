@@ -20,7 +20,8 @@ from jumpboard.measure.moments import CentredSums, FloatArray, Value
 
 def dots(v: FloatArray, w: FloatArray) -> FloatArray:
     """Inner products over the last axis of two arrays of vectors [..., N]."""
-    return np.einsum("...j,...j->...", v, w)
+    products: FloatArray = np.einsum("...j,...j->...", v, w)
+    return products
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,11 @@ that they and their means span (a QR decomposition over column blocks), and N x 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jumpboard.errors import InputError
-from jumpboard.measure.moments import FloatArray
+from jumpboard.measure.moments import FloatArray, Rows
 
 BLOCKS = 200
 LEAST = 4
@@ -26,7 +24,7 @@ CHUNK = 1024
 class CentredRows:
     """`rows` less `shift`, with `mean` the mean of the rows as they were; block k is rows edges[k] to edges[k + 1]."""
 
-    rows: NDArray[Any]
+    rows: Rows
     shift: FloatArray
     mean: FloatArray
     edges: tuple[int, ...]
@@ -37,7 +35,7 @@ class CentredRows:
 
     @property
     def N(self) -> int:  # noqa: N802
-        return self.rows.shape[1]
+        return int(self.rows.shape[1])
 
     @property
     def sizes(self) -> FloatArray:
@@ -46,7 +44,8 @@ class CentredRows:
 
     def part(self, low: int, high: int) -> FloatArray:
         """Rows low to high about the mean, float64."""
-        return np.subtract(self.rows[low:high], self.shift, dtype=np.float64)
+        part: FloatArray = np.subtract(self.rows[low:high], self.shift, dtype=np.float64)
+        return part
 
     def blocks(self) -> Iterator[FloatArray]:
         """The blocks about the mean, one after the other."""
@@ -61,7 +60,7 @@ class CentredRows:
         return total
 
 
-def check_rows(rows: NDArray[Any], name: str) -> None:
+def check_rows(rows: Rows, name: str) -> None:
     """Raise InputError, naming the rows, unless they are a numeric n x N array with n >= 4 and N >= 1."""
     if rows.dtype.kind not in "iuf":
         raise InputError(f"{name}: holds {rows.dtype}; accepted are integers and real floating-point numbers")
@@ -73,7 +72,7 @@ def check_rows(rows: NDArray[Any], name: str) -> None:
         raise InputError(f"{name}: has shape {list(rows.shape)}; at least one column is needed")
 
 
-def read_rows(rows: NDArray[Any], name: str = "rows") -> CentredRows:
+def read_rows(rows: Rows, name: str = "rows") -> CentredRows:
     """Find the mean of the rows in one pass. Raises InputError for what `check_rows` refuses, NaN and infinity."""
     check_rows(rows, name)
     n = len(rows)
@@ -95,12 +94,12 @@ def in_common_span(sets: Sequence[CentredRows]) -> list[CentredRows]:
     dimension, N = sum(rows.n + 1 for rows in sets), sets[0].N
     if 2 * dimension > N:
         return list(sets)
-    triangle = np.zeros((0, dimension))
+    triangle: FloatArray = np.zeros((0, dimension))
     step = max(dimension, CHUNK)
     for low in range(0, N, step):
         cut = slice(low, low + step)
         vectors = [part for rows in sets for part in (rows.rows[:, cut] - rows.shift[cut], rows.mean[None, cut])]
-        triangle = np.linalg.qr(np.vstack([triangle, np.concatenate(vectors).T]), mode="r")
+        triangle = np.asarray(np.linalg.qr(np.vstack([triangle, np.concatenate(vectors).T]), mode="r"))
     coordinates, low, rotated = triangle.T, 0, []
     for rows in sets:
         high = low + rows.n

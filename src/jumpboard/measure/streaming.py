@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from jumpboard.measure.moments import CentredSums, FloatArray, centre
+from jumpboard.measure.moments import CentredSums, FloatArray, Rows, centre
 from jumpboard.measure.pilot import PilotSums, coordinate_sums
 
 
@@ -36,14 +36,14 @@ class MomentState:
         return cls(pilot, 0, first, np.zeros((N, N)), third, 0.0, cubes, fourths)
 
     @classmethod
-    def start(cls, batch: FloatArray) -> "MomentState":
+    def start(cls, batch: Rows) -> "MomentState":
         """The state of a first batch [b, N], about its own mean."""
         pilot, _ = centre(batch)
         state = cls.about(pilot)
         state.update(batch)
         return state
 
-    def update(self, batch: FloatArray) -> None:
+    def update(self, batch: Rows) -> None:
         """Add the rows of a batch [b, N]."""
         g = batch - self.pilot
         squares = g**2
