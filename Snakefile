@@ -25,6 +25,7 @@ pathvars:
 include: "workflow/rules/common.smk"
 include: "workflow/rules/data.smk"
 include: "workflow/rules/training.smk"
+include: "workflow/rules/measuring.smk"
 include: "workflow/rules/claims.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/manifest.smk"

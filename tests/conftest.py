@@ -96,12 +96,17 @@ def planted_rows(count: int, seed: int) -> Rows:
     return Rows((templates[y] + generator.standard_normal((count, *SHAPE))).astype(np.float32), y)
 
 
+def write_planted(path: Path, seed: int = 0) -> None:
+    """The splits file of the planted rows of a seed."""
+    rows = {name: planted_rows(size, 10 * seed + part) for part, (name, size) in enumerate(SIZES.items())}
+    provenance = Provenance("c0de", "c0f1", {}, (0,), "bytes", 1, "cpu", {})
+    write_splits(path, rows, {"shape": list(SHAPE), "classes": CLASSES}, provenance)
+
+
 @pytest.fixture(scope="session")
 def splits_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("planted") / "planted.parquet"
-    rows = {name: planted_rows(size, seed) for seed, (name, size) in enumerate(SIZES.items())}
-    provenance = Provenance("c0de", "c0f1", {}, (0,), "bytes", 1, "cpu", {})
-    write_splits(path, rows, {"shape": list(SHAPE), "classes": CLASSES}, provenance)
+    write_planted(path)
     return path
 
 

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import random
+import resource
 from collections.abc import Callable
 from pathlib import Path
 
@@ -241,6 +242,22 @@ def test_missing_member_is_named_with_what_there_is(path: Path) -> None:
     assert "seed_22/step_30" in message
     with pytest.raises(InputError, match="has no checkpoint 'seed_2/final'"):
         read_member(path, 2, "final")
+
+
+def test_a_full_disk(path: Path) -> None:
+    """A checkpoint file of which a part was written would stand where a whole one is expected, or a page of traceback
+    would not say which file: planted by a limit on the size of files."""
+    content = path.read_bytes()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(content) - 1, limits[1]))
+    try:
+        with pytest.raises(OSError, match="File too large") as failure:
+            write_checkpoints(path, planted_members(), ANCESTOR, PROVENANCE)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert failure.value.filename == str(path)
+    assert path.read_bytes() == content
+    assert list(path.parent.iterdir()) == [path]
 
 
 def test_files_that_are_no_checkpoints(path: Path, tmp_path: Path) -> None:

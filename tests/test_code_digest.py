@@ -33,6 +33,7 @@ NAMED = {
     "prepare_dataset": list(DATA.values()),
     "prepare_fresh": list(DATA.values()),
     "train_baseline": list(NETS.values()),
+    "measure_gradients": list(NETS.values()),
     "collect": list(SCHEMAS.values()),
     "draw_figure": [*(entry.module for entry in FIGURES.values()), *SCHEMAS.values()],
     "evaluate_claims": list(CLAIMS.values()),
@@ -424,17 +425,11 @@ def edited(package: Path, name: str, plan: Plan) -> set[str]:
 
 def test_an_edit_to_a_net_concerns_that_net_only(package: Path, plan: Plan) -> None:
     """Days of training of one net would be thrown away for a change to another."""
-    for name, config in plan.configuration.config["nets"].items():
-        changed = edited(package, f"nets/{config['family']}.py", plan)
-        mine = {job for job in jobs(plan) if job.startswith("train_baseline/") and job.endswith(f"/{name}")}
-        family = config["family"]
-        akin = {
-            job
-            for job in jobs(plan)
-            if job.startswith("train_baseline/")
-            and plan.configuration.config["nets"][job.split("/")[-1]]["family"] == family
-        }
-        assert mine <= changed == akin
+    nets = plan.configuration.config["nets"]
+    with_a_net = {job for job in jobs(plan) if NAMED.get(job.split("/")[0]) == list(NETS.values())}
+    for family in NETS:
+        akin = {job for job in with_a_net if nets[job.split("/")[2]]["family"] == family}
+        assert edited(package, f"nets/{family}.py", plan) == akin != set()
 
 
 def test_known_edits_concern_known_stages(package: Path, plan: Plan) -> None:
@@ -446,6 +441,7 @@ def test_known_edits_concern_known_stages(package: Path, plan: Plan) -> None:
         "data/digits.py": set(),  # the default config has no digits
         "data/mnist1d.py": {"prepare_dataset"},
         "data/card.py": {"prepare_dataset"},
+        "measure/gradients.py": {"measure_gradients"},
         "figures/style.py": {"draw_figure", "release"},
         "figures/learning_curves.py": {"draw_figure"},
         "artefacts/tables.py": set(),
@@ -485,7 +481,7 @@ def test_plan_hands_over_the_modules_that_a_config_names(plan: Plan, monkeypatch
         assert stage == f"jumpboard.stages.{one.rule}"
         assert set(named) <= set(NAMED.get(one.rule, []))
         match one.rule:
-            case "train_baseline":
+            case "train_baseline" | "measure_gradients":
                 assert named == [NETS[configuration.config["nets"][one.keys["arch"]]["family"]]]
             case "prepare_dataset":
                 assert named == [DATA[configuration.datasets[one.keys["dataset"]]["loader"]]]

@@ -1,6 +1,8 @@
 """Killed at any moment and started again, a training ends with the bytes of one that was never interrupted."""
 
 import dataclasses
+import fcntl
+import hashlib
 import json
 import logging
 import os
@@ -20,7 +22,7 @@ import torch
 from safetensors.torch import save
 from torch import Tensor
 
-from conftest import Cell, cells_below
+from conftest import Cell, cells_below, write_planted
 from jumpboard.artefacts.files import replacing
 from jumpboard.artefacts.job import parse
 from jumpboard.nets.base import Leaves, Net
@@ -51,12 +53,9 @@ def planted_data() -> TrainingData:
 
 def assert_same(state: TrainingState, other: TrainingState) -> None:
     """Bit by bit, all there is."""
-    (tensors, text), (expected, expected_text) = state.pack(), other.pack()
-    assert text == expected_text
-    assert set(tensors) == set(expected)
-    for name, tensor in tensors.items():
-        assert tensor.dtype == expected[name].dtype
-        assert tensor.numpy().tobytes() == expected[name].numpy().tobytes(), name
+    assert list(state.snapshots) == list(other.snapshots)
+    for field in dataclasses.fields(TrainingState):
+        assert bits(getattr(state, field.name)) == bits(getattr(other, field.name)), field.name
 
 
 class Recorder:
@@ -164,6 +163,41 @@ def test_a_diverged_member_stays_so_after_resume(folder: Path) -> None:
         assert_same(resumed.state, reference.state)
 
 
+def test_a_state_comes_back(folder: Path) -> None:
+    """The numbers of the best net, a checkpoint or the curve would be those of another moment after a resume."""
+    generator = np.random.default_rng(0)
+
+    def noise(*shape: int) -> Tensor:
+        return torch.from_numpy(generator.standard_normal(shape).astype(np.float32))
+
+    state = TrainingState(
+        flat=noise(2, 7), optimiser={"exp_avg": noise(2, 5), "exp_avg_sq": noise(2, 5)}, step=17,
+        smoothed=generator.standard_normal((2, 2)), diverged=np.array([-1, 12]), best=noise(2, 7),
+        best_loss=np.array([np.inf, 0.1]), best_step=np.array([0, 8]),
+        snapshots={(1, "init"): (0, noise(7)), (0, "loss_0.5"): (9, noise(7)), (0, "init"): (0, noise(7))},
+        history=[(0, np.full((4, 2), np.nan)), (8, generator.standard_normal((4, 2)))], tier="statistical",
+    )  # fmt: skip
+    with ResumeStore(folder, "d") as store:
+        store.save(*state.pack(), state.step)
+    with ResumeStore(folder, "d") as store:
+        found = store.load()
+    assert found is not None
+    back = TrainingState.unpack(*found, torch.device("cpu"))
+    assert list(back.snapshots) == list(state.snapshots)
+    for field in dataclasses.fields(TrainingState):
+        assert bits(getattr(back, field.name)) == bits(getattr(state, field.name)), field.name
+
+
+def bits(value: Any) -> Any:
+    """A value with its arrays as types, shapes and bytes."""
+    if isinstance(value, torch.Tensor | np.ndarray):
+        array = np.asarray(value)
+        return array.dtype.name, array.shape, array.tobytes()
+    if isinstance(value, dict):
+        return {key: bits(one) for key, one in value.items()}
+    return [bits(one) for one in value] if isinstance(value, list | tuple) else value
+
+
 # The store
 
 
@@ -261,8 +295,6 @@ def test_nothing_sound_means_a_fresh_start(folder: Path, caplog: pytest.LogCaptu
 
 def test_a_body_that_is_no_state(folder: Path) -> None:
     """A file with a right checksum over something else ends in a message, not in a traceback."""
-    import hashlib
-
     filled(folder)
     for body in (b"", b"\0" * 100, save({"x": torch.zeros(2)}), save({"x": torch.zeros(2)}, {"jumpboard": "{"})):
         (folder / SLOTS[1]).write_bytes(hashlib.sha256(body).digest() + body)
@@ -338,13 +370,15 @@ def test_a_folder_removed_in_between(folder: Path, monkeypatch: pytest.MonkeyPat
 
 def test_the_lock_is_held_until_the_end(folder: Path) -> None:
     """A successor would train beside an orphan, both writing the same files: it waits, also where the predecessor has
-    removed the very lock file that it waits on."""
+    removed the very lock file that it waits on, and then keeps out a third one."""
     entered, order = threading.Event(), []
 
     def successor() -> None:
         entered.set()
         with ResumeStore(folder, "d") as store:
             order.append("successor")
+            with open(folder / "lock") as lock, pytest.raises(BlockingIOError):
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             assert store.load() is None
             store.save(*state_at(1), 1)
 
@@ -379,12 +413,15 @@ def expected_files(cell: Cell) -> list[str]:
 
 
 SWEEP = """
-import os, signal, sys
+import gc, json, os, signal, sys
+from pathlib import Path
 import pandas, pyarrow.compute  # pyarrow would import them anew in each child
+from jumpboard.artefacts.files import sha256_of
 from jumpboard.artefacts.job import run_stage
 from jumpboard.nets import resmlp
 from jumpboard.stages import train_baseline
 roots, arguments = sys.argv[1].split(":"), sys.argv[2:]
+gc.freeze()  # or each child would copy all pages
 
 def life(root, limit):
     # In a child: the stage below `root`, killed at the `limit`-th change of the file system.
@@ -407,9 +444,13 @@ def life(root, limit):
     sys.stderr.flush()
     os._exit(0)
 
+def digests(root):
+    places = [text.partition("=")[2].replace("ROOT", root) for text in arguments[-3:]]
+    return [sha256_of(Path(place)) for place in places if os.path.exists(place)]
+
 for limit, root in enumerate(roots, 1):
     first = life(root, limit)
-    print(first, life(root, -1), flush=True)
+    print(json.dumps([first, digests(root), life(root, -1)]), flush=True)
     if first == 0:
         break
 """
@@ -427,9 +468,13 @@ def test_killed_at_every_change_of_the_file_system(make_cell: Callable[..., Cell
     sweep = subprocess.run(
         [sys.executable, "-c", SWEEP, roots, *arguments], capture_output=True, text=True, timeout=300, check=False
     )
-    lives = [tuple(map(int, line.split())) for line in sweep.stdout.splitlines()]
-    assert lives[-1] == (0, 0), sweep.stderr
-    assert set(lives[:-1]) == {(-signal.SIGKILL, 0)}
+    lives = [json.loads(line) for line in sweep.stdout.splitlines()]
+    whole = [hashlib.sha256(content).hexdigest() for content in expected.values()]
+    assert lives[-1] == [0, whole, 0], sweep.stderr
+    assert {(first, second) for first, _, second in lives[:-1]} == {(-signal.SIGKILL, 0)}
+    counts = [len(found) for _, found, _ in lives]
+    assert all(found == whole[: len(found)] for _, found, _ in lives), "each output is whole or not there"
+    assert set(counts) == {0, 1, 2, 3}
     assert len(lives) > 30
     for cell, _ in zip(cells, lives, strict=False):
         assert cell.contents() == expected, cell.root
@@ -449,51 +494,38 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory, splits_file: Path) -
     return reference_contents(cells_below(tmp_path_factory.mktemp("long"), splits_file), training=LONG, **LARGE)
 
 
-def wait_for(condition: Callable[[], Any], process: "subprocess.Popen[str]", seconds: float = 60.0) -> bool:
-    """Whether the condition came true while the process lived."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if condition():
-            return True
-        if process.poll() is not None:
-            return False
-        time.sleep(0.0005)
-    raise TimeoutError
+def wait_for(condition: Callable[[], Any], process: "subprocess.Popen[str]", pause: float = 0.001) -> None:
+    """Until the condition comes true; the process must live until then."""
+    while not condition():
+        assert process.poll() is None, process.communicate()
+        time.sleep(pause)
+
+
+def newest_step(cell: Cell) -> int:
+    return max(saved_steps(cell.store), default=0)
 
 
 def test_killed_at_random_moments(make_cell: Callable[..., Cell], uninterrupted: dict[str, bytes]) -> None:
     """The same for the stage as the DAG starts it: five kills, at random moments and while a state is written."""
     moments = random.Random(1)
     cell = make_cell(training=LONG, **LARGE)
-    killed = 0
-    for life in range(5):
+    for life, step in enumerate(sorted(moments.sample(range(20, 1100), 5))):
         job = cell.start()
-        wait_for_state(cell, job)
+        wait_for(lambda step=step: newest_step(cell) >= step, job)
         if life % 2:
-            wait_for(lambda: list(cell.store.glob(".*.partial")), job)
+            wait_for(lambda step=step: any(cell.store.glob(".*.partial")) or newest_step(cell) > step + 100, job, 0.0)
         else:
-            time.sleep(moments.uniform(0, 0.6))
+            time.sleep(moments.uniform(0, 0.03))
         job.kill()
         job.communicate()
-        killed += job.returncode == -signal.SIGKILL
-    assert killed == 5
+        assert job.returncode == -signal.SIGKILL
     assert not any(path.exists() for path in cell.outputs.values())
-    said = cell.start()
-    _, messages = said.communicate(timeout=120)
-    assert said.returncode == 0, messages
+    last = cell.start()
+    _, messages = last.communicate(timeout=120)
+    assert last.returncode == 0, messages
     assert "going on from step " in messages
     assert cell.contents() == uninterrupted
     assert cell.files() == expected_files(cell)
-
-
-def wait_for_state(cell: Cell, process: "subprocess.Popen[str]") -> None:
-    """Until the process has saved a state of its own."""
-
-    def slots() -> list[int]:
-        return [path.stat().st_mtime_ns for path in cell.store.glob("*.state")]
-
-    before = slots()
-    assert wait_for(lambda: slots() != before, process)
 
 
 def test_asked_to_stop(make_cell: Callable[..., Cell], uninterrupted: dict[str, bytes]) -> None:
@@ -501,15 +533,14 @@ def test_asked_to_stop(make_cell: Callable[..., Cell], uninterrupted: dict[str, 
     like a success. It saves there and then, and its successor goes on from that step."""
     cell = make_cell(training=LONG, **LARGE)
     first = cell.start()
-    wait_for_state(cell, first)
+    wait_for(lambda: newest_step(cell) > 0, first)
     second = cell.start()
-    time.sleep(0.3)
-    known = saved_steps(cell.store)
+    known = newest_step(cell)
     first.terminate()
     _, messages = first.communicate(timeout=60)
     assert first.returncode == 143, messages
-    step = max(saved_steps(cell.store))
-    assert max(known) < step < LONG["steps"]
+    step = newest_step(cell)
+    assert known < step < LONG["steps"]
     assert not any(path.exists() for path in cell.outputs.values())
     _, messages = second.communicate(timeout=60)
     assert second.returncode == 0, messages
@@ -551,13 +582,25 @@ def test_states_outlive_the_last_output(make_cell: Callable[..., Cell], monkeypa
     assert not (cell.root / ".resume").exists()
 
 
-def test_a_state_of_other_parameters(make_cell: Callable[..., Cell], caplog: pytest.LogCaptureFixture) -> None:
-    """After a change of seeds, data, code or threads, half of a run would be of the old kind and half of the new."""
+@pytest.mark.parametrize("what", ["parameters", "code", "data", "threads"])
+def test_a_state_of_another_run(what: str, make_cell: Callable[..., Cell], caplog: pytest.LogCaptureFixture) -> None:
+    """After a change of parameters, code, data or threads, half of a run would be of the old kind and half of the new,
+    under the digests of the new."""
     cell = make_cell()
-    wide = dict(cell.params, training=dict(cell.params["training"], clip=0.5))
+    arguments = cell.arguments(threads=2 if what == "threads" else 1)
+    content = cell.splits.read_bytes()
+    if what == "parameters":
+        clipped = dict(cell.params["training"], clip=0.5)
+        arguments = Cell(cell.root, dict(cell.params, training=clipped)).arguments()
+    elif what == "code":
+        arguments[arguments.index("c0de")] = "0ther"
+    elif what == "data":
+        write_planted(cell.splits, seed=1)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(ResumeStore, "clear", lambda store: None)
-        train_baseline.body(parse("train_baseline", Cell(cell.root, wide).arguments()))
+        patched.setattr(torch, "set_num_threads", lambda count: None)
+        train_baseline.body(parse("train_baseline", arguments))
+    cell.splits.write_bytes(content)
     train_baseline.body(parse("train_baseline", cell.arguments()))
     messages = [record.getMessage() for record in caplog.records]
     assert sum("another code, config or data version; not used" in message for message in messages) == 2

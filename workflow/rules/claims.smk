@@ -13,7 +13,7 @@ rule resolve_config:
     conda:
         "../../environment.yml"
     params:
-        root=config["results"],
+        root=run_root,
         config=job_params("resolve_config"),
         code=job_code("resolve_config"),
     shell:
@@ -33,7 +33,7 @@ rule evaluate_claims:
     conda:
         "../../environment.yml"
     params:
-        root=config["results"],
+        root=run_root,
         rules=job_params("evaluate_claims"),
         code=job_code("evaluate_claims"),
         metrics=lambda wildcards, input: [f"metrics_{i}={path}" for i, path in enumerate(input.metrics)],

@@ -8,6 +8,11 @@ from jumpboard.configuration.plan import COLLECTED
 DEFAULT_RESOURCES = {"threads": 1, "mem_mb": 1000, "runtime": 10, "gpu": 0}
 
 
+def run_root(wildcards):
+    """The results folder: every stage's root."""
+    return config["results"]
+
+
 def job_params(rule, **fixed):
     """A function of wildcards -> the job's parameters as JSON."""
     return lambda wildcards: json.dumps(PLAN.params(rule, {**wildcards, **fixed}), sort_keys=True)
@@ -36,9 +41,17 @@ def run_files():
 def collected_cells(wildcards):
     """The tables that a collected table is made of."""
     pattern = f"{config['results']}/{paths.cell_table(COLLECTED[wildcards.table], wildcards.table)}"
-    wanted = (wildcards.dataset, wildcards.arch)
-    return [
-        paths.filled(pattern, cell.as_json())
-        for cell in PLAN.configuration.cells
-        if (cell.dataset, cell.arch) == wanted
-    ]
+    cells = PLAN.cells(COLLECTED[wildcards.table], wildcards.dataset, wildcards.arch)
+    return [paths.filled(pattern, cell.as_json()) for cell in cells]
+
+
+def normalised_by(wildcards):
+    """The splits whose moments an entry borrows, if it borrows any."""
+    base = PLAN.configuration.datasets[wildcards.dataset].get("normalise_as")
+    return {"base": f"{config['results']}/prepare_dataset/splits/{base}.parquet"} if base else {}
+
+
+def fresh_rows(wildcards):
+    """The fresh samples of the data set, where the cell's measurement asks for them."""
+    asked = PLAN.params("measure_gradients", wildcards)["measurement"]["splits"]
+    return [f"{config['results']}/prepare_fresh/rows/{wildcards.dataset}.parquet"] if "fresh" in asked else []

@@ -2,12 +2,6 @@
 #           and where asked for <results>/prepare_fresh/rows/<dataset>.parquet.
 
 
-def normalised_by(wildcards):
-    """The splits whose moments an entry borrows, if it borrows any."""
-    base = PLAN.configuration.datasets[wildcards.dataset].get("normalise_as")
-    return {"base": f"{config['results']}/prepare_dataset/splits/{base}.parquet"} if base else {}
-
-
 rule prepare_dataset:
     input:
         unpack(normalised_by),
@@ -24,7 +18,7 @@ rule prepare_dataset:
         mem_mb=resource("prepare_dataset", "mem_mb"),
         runtime=resource("prepare_dataset", "runtime"),
     params:
-        root=config["results"],
+        root=run_root,
         spec=job_params("prepare_dataset"),
         code=job_code("prepare_dataset"),
         base=lambda wildcards, input: [f"base={input.base}"] if input.get("base") else [],
@@ -48,7 +42,7 @@ rule prepare_fresh:
         mem_mb=resource("prepare_dataset", "mem_mb"),
         runtime=resource("prepare_dataset", "runtime"),
     params:
-        root=config["results"],
+        root=run_root,
         spec=job_params("prepare_fresh"),
         code=job_code("prepare_fresh"),
     shell:

@@ -19,7 +19,7 @@ for figure, needs in FIGURES.items():
         conda:
             "../../environment.yml"
         params:
-            root=config["results"],
+            root=run_root,
             figure=job_params("draw_figure", figure=figure),
             code=job_code("draw_figure", figure=figure),
         shell:

@@ -13,7 +13,7 @@ rule write_manifest:
     conda:
         "../../environment.yml"
     params:
-        root=config["results"],
+        root=run_root,
         nothing=job_params("write_manifest"),
         code=job_code("write_manifest"),
     shell:

@@ -11,7 +11,7 @@ rule release:
     conda:
         "../../environment.yml"
     params:
-        root=config["results"],
+        root=run_root,
         run=job_params("release"),
         code=job_code("release"),
     shell:

@@ -20,7 +20,7 @@ rule train_baseline:
         runtime=resource("train_baseline", "runtime"),
         gpu=gpus("train_baseline"),
     params:
-        root=config["results"],
+        root=run_root,
         cell=job_params("train_baseline"),
         code=job_code("train_baseline"),
     shell:
@@ -42,7 +42,7 @@ rule collect:
     conda:
         "../../environment.yml"
     params:
-        root=config["results"],
+        root=run_root,
         table=job_params("collect"),
         code=job_code("collect"),
     shell:

@@ -14,6 +14,7 @@ from jumpboard.artefacts.provenance import config_digest
 from jumpboard.claims.registry import MODULES as CLAIM_MODULES
 from jumpboard.configuration.grid import Cell
 from jumpboard.configuration.load import Configuration
+from jumpboard.configuration.selection import RULES, cells_of, measurement
 from jumpboard.data.registry import MODULES as DATA_MODULES
 from jumpboard.errors import InputError
 from jumpboard.figures.registry import FIGURES
@@ -21,7 +22,15 @@ from jumpboard.nets.registry import MODULES as NET_MODULES
 from jumpboard.schemas.registry import MODULES as SCHEMA_MODULES
 
 Keys = Mapping[str, Any]
-COLLECTED = {"metrics": "train_baseline", "curves": "train_baseline"}  # table -> the rule that makes it cell by cell
+COLLECTED = {  # table -> the rule that makes it cell by cell
+    "metrics": "train_baseline",
+    "curves": "train_baseline",
+    "signal": "measure_gradients",
+    "moments": "measure_gradients",
+    "covariance": "measure_gradients",
+    "correlations": "measure_gradients",
+}
+KEEPS_CHECKPOINTS = ("train_baseline",)
 FIGURE_FILES = ("svg", "png", "parquet")
 
 
@@ -53,11 +62,21 @@ class Plan:
         """The pairs (dataset, arch) of the grid, in run order."""
         return tuple(dict.fromkeys((cell.dataset, cell.arch) for cell in self.configuration.cells))
 
+    def cells(self, rule: str, *experiment: str) -> tuple[Cell, ...]:
+        """The cells that a rule runs on, of all experiments or of one (dataset, arch), in run order."""
+        chosen = cells_of(rule, self.configuration.cells, self.configuration.config)
+        return tuple(cell for cell in chosen if experiment in ((), (cell.dataset, cell.arch)))
+
     def datasets(self) -> tuple[str, ...]:
         """The data sets that the grid uses, and those they are normalised by."""
         entries = self.configuration.datasets
         used = dict.fromkeys(cell.dataset for cell in self.configuration.cells)
         return tuple(dict.fromkeys([*used, *(entries[name].get("normalise_as", name) for name in used)]))
+
+    def sampled(self) -> tuple[str, ...]:
+        """The data sets of which a measurement asks for fresh samples."""
+        measured = ((cell.dataset, measurement(cell, self.configuration.config)) for cell in self.configuration.cells)
+        return tuple(dict.fromkeys(dataset for dataset, block in measured if block and "fresh" in block["splits"]))
 
     def priority(self, keys: Keys) -> int:
         """Larger for cells that are best run earlier."""
@@ -79,6 +98,14 @@ class Plan:
                     "training": config["trainings"][cell.training],
                     "device": config["device"],
                 }
+            case "measure_gradients":
+                cell = self.cell(keys)
+                return {
+                    **cell.as_json(),
+                    "net": config["nets"][cell.arch],
+                    "measurement": measurement(cell, config),
+                    "device": config["device"],
+                }
             case "collect":
                 return {**{name: keys[name] for name in ("table", "dataset", "arch")}, "rule": COLLECTED[keys["table"]]}
             case "draw_figure":
@@ -96,7 +123,7 @@ class Plan:
         match rule:
             case "prepare_dataset" | "prepare_fresh":
                 named = [DATA_MODULES[datasets[keys["dataset"]]["loader"]]]
-            case "train_baseline":
+            case "train_baseline" | "measure_gradients":
                 named = [NET_MODULES[config["nets"][keys["arch"]]["family"]]]
             case "collect":
                 named = [SCHEMA_MODULES[keys["table"]]]
@@ -118,16 +145,23 @@ class Plan:
                 keys = {"dataset": dataset}
                 path = paths.filled(paths.dataset_table("prepare_dataset", table), keys)
                 yield Artefact("results", path, "prepare_dataset", keys)
-        for cell in self.configuration.cells:
-            keys = {name: getattr(cell, name) for name in paths.CELL_KEYS}
-            patterns = [paths.cell_table(rule, table) for table, rule in COLLECTED.items()]
-            for pattern in (*patterns, paths.cell_checkpoints("train_baseline")):
-                yield Artefact("results", paths.filled(pattern, keys), "train_baseline", keys)
+        for dataset in self.sampled():
+            keys = {"dataset": dataset}
+            path = paths.filled(paths.dataset_table("prepare_fresh", "rows"), keys)
+            yield Artefact("results", path, "prepare_fresh", keys)
+        for rule in RULES:
+            patterns = [paths.cell_table(rule, table) for table, maker in COLLECTED.items() if maker == rule]
+            patterns += [paths.cell_checkpoints(rule)] if rule in KEEPS_CHECKPOINTS else []
+            for cell in self.cells(rule):
+                keys = {name: getattr(cell, name) for name in paths.CELL_KEYS}
+                for pattern in patterns:
+                    yield Artefact("results", paths.filled(pattern, keys), rule, keys)
         for dataset, arch in self.experiments():
-            for table in COLLECTED:
+            tables = [table for table, rule in COLLECTED.items() if self.cells(rule, dataset, arch)]
+            for table in tables:
                 keys = {"table": table, "dataset": dataset, "arch": arch}
                 yield Artefact("results", paths.filled(paths.COLLECTED, keys), "collect", keys)
-            for figure in FIGURES:
+            for figure in (name for name, entry in FIGURES.items() if entry.table in tables):
                 keys = {"figure": figure, "dataset": dataset, "arch": arch}
                 for suffix in FIGURE_FILES:
                     yield Artefact("figures", f"{paths.filled(paths.FIGURE, keys)}.{suffix}", "draw_figure", keys)

@@ -19,7 +19,7 @@ from math import erfc, sqrt
 import numpy as np
 
 from jumpboard.measure.cross import CrossMoments
-from jumpboard.measure.intervals import UNRESOLVED, Estimate, Law, Replicates, jackknife_ratio
+from jumpboard.measure.intervals import UNRESOLVED, Estimate, Law, Replicates, jackknife_positive
 from jumpboard.measure.moments import FloatArray, Value
 
 RATIOS = ("d_par", "d_2", "d_align", "r")
@@ -93,7 +93,9 @@ def alignment(moments: Law, S: Estimate, replicates: Sequence[Replicates], n: in
     if S.resolved:
         values, sets = alignment_ratios(moments, n, m), [replicate.sizes for replicate in replicates]
         left_out = [alignment_ratios(replicate.moments, n, m) for replicate in replicates]
-        ratios = {name: jackknife_ratio(float(values[name]), [one[name] for one in left_out], sets) for name in RATIOS}
+        ratios = {
+            name: jackknife_positive(float(values[name]), [one[name] for one in left_out], sets) for name in RATIOS
+        }
     statistics = _with_probabilities(ratios, effective_samples(n, m))
     if isinstance(moments, CrossMoments) and S.high is not None and S.high < 0:
         statistics.update(dict.fromkeys(PROBABILITIES, Estimate(1.0, 1.0, 1.0)))

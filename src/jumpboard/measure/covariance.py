@@ -4,9 +4,9 @@
     lambda_max / mean variance                         participation ratio R^2/T, from unbiased (R^2)^ and T^
     max |Cov_ij|, i != j, beside the mean variance     the draft's criterion: max |Cov_ij| < 1e-5
 
-`depth` paper ("near-diagonal covariance"), science.md section 4; the last row is the group's script. Finite samples show
+`depth` paper ("near-diagonal covariance"), science.md section 4; the last row is the group's draft. Finite samples show
 off-diagonal energy, correlations and a large eigenvalue even where there are none, so each stands beside its mean over
-permutations of the samples within each coordinate, drawn apart, which keep every coordinate's own law.
+permutations of the samples, drawn for each coordinate apart: its own law stays, dependence on the others goes.
 
 A constant coordinate has no correlation: its pairs are left out of both correlation statistics, and `constant` counts
 such coordinates. With no pair left they are None; so are ratios to a variance or T that is not positive. Divisor of
@@ -14,7 +14,7 @@ covariances n - 1. For rows held in memory: 8 n N bytes, and the smaller of n^2 
 """
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -89,8 +89,9 @@ def _pair_statistics(rows: Rows) -> PairStatistics:
 
 
 def _mean(statistics: Sequence[PairStatistics]) -> PairStatistics:
-    columns = zip(*map(astuple, statistics), strict=True)
-    return PairStatistics(*(None if column[0] is None else float(np.mean(column)) for column in columns))
+    columns = {field.name: [getattr(one, field.name) for one in statistics] for field in fields(PairStatistics)}
+    means = {name: None if column[0] is None else float(np.mean(column)) for name, column in columns.items()}
+    return PairStatistics(**means)  # type: ignore[arg-type]
 
 
 def covariance(rows: Rows, generator: np.random.Generator, permutations: int = 5) -> Covariance:

@@ -9,11 +9,17 @@ and the mean of what is left is found from the mean of all (`pilot`). Cost: a fe
 multiply-adds, 16 N^2 bytes for C and one product, and the rows of one block.
 """
 
+from collections.abc import Sequence
+from dataclasses import fields
+from functools import reduce
+from typing import Any
+
 import numpy as np
 
 from jumpboard.measure.moments import CentredSums, FloatArray, Value, energy
 from jumpboard.measure.pilot import PilotSums, coordinate_sums, dots
 from jumpboard.measure.rows import CentredRows, in_common_span
+from jumpboard.measure.streaming import MomentState
 
 
 def _powers(block: FloatArray) -> tuple[FloatArray, ...]:
@@ -59,3 +65,13 @@ def delete_block_sums(rows: CentredRows) -> tuple[CentredSums, CentredSums]:
     )
     axes, axes_left = _coordinates(rows)
     return every.centred(rows.N, *axes), remaining.centred(rows.N, *axes_left)
+
+
+def delete_state_sums(blocks: Sequence[MomentState]) -> tuple[CentredSums, CentredSums]:
+    """The same from the streamed state of each block, for rows that cannot be read again; N x N numbers per block."""
+    total = reduce(MomentState.merged, blocks)
+    left = [total.without(block).sums() for block in blocks]
+    stacked: dict[str, Any] = {
+        field.name: np.array([getattr(one, field.name) for one in left]) for field in fields(CentredSums)
+    }
+    return total.sums(), CentredSums(**{**stacked, "N": left[0].N})

@@ -80,10 +80,11 @@ def read_rows(rows: Rows, name: str = "rows") -> CentredRows:
     pilot = rows[0].astype(np.float64)  # a constant coordinate keeps exactly its value
     uncentred = CentredRows(rows, pilot, pilot, edges)
     total = np.zeros(rows.shape[1])
-    for low, block in zip(edges, uncentred.blocks(), strict=False):
-        finite = np.isfinite(block).all(axis=1)
+    for (low, high), block in zip(pairwise(edges), uncentred.blocks(), strict=True):
+        finite = np.isfinite(rows[low:high]).all(axis=1)
         if not finite.all():
-            raise InputError(f"{name}: row {low + int(finite.argmin())} holds NaN or infinity; only finite numbers are")
+            row = low + int(finite.argmin())
+            raise InputError(f"{name}: row {row} (counted from 0) holds NaN or infinity; accepted are finite numbers")
         total += block.sum(axis=0)
     mean = pilot + total / n
     return CentredRows(rows, mean, mean, edges)

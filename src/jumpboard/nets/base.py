@@ -66,6 +66,10 @@ class Net(ABC):
         """The stream at site L -> logits [G, B, classes]."""
 
     @abstractmethod
+    def positions(self, z: Tensor, members: int) -> Tensor:
+        """A stream tensor in the net's own layout -> [G, B, P, N]: per sample, P positions of N units."""
+
+    @abstractmethod
     def sites(self) -> tuple[Site, ...]:
         """All insertion sites in order."""
 

@@ -85,6 +85,9 @@ class ResMLP(Net):
     def head(self, leaves: Leaves, z: Tensor) -> Tensor:
         return self._product(leaves, "head.weight", "head.bias", z)
 
+    def positions(self, z: Tensor, members: int) -> Tensor:
+        return z.unsqueeze(2)
+
     def sites(self) -> tuple[Site, ...]:
         return tuple(Site(index, self.width, 1, shifted=self.bias) for index in range(self.depth + 1))
 

@@ -149,6 +149,9 @@ class ResNet(Net):
         pooled = torch.unflatten(z.mean((2, 3)), 1, (len(leaves["head.weight"]), -1)).transpose(0, 1)
         return torch.baddbmm(leaves["head.bias"].unsqueeze(1), pooled, leaves["head.weight"].mT)
 
+    def positions(self, z: Tensor, members: int) -> Tensor:
+        return z.reshape(z.shape[0], members, -1, z.shape[2] * z.shape[3]).permute(1, 0, 3, 2)
+
     def sites(self) -> tuple[Site, ...]:
         shifted = self.norm != "rms"
         return tuple(

@@ -8,7 +8,10 @@ DEPTH = Column("depth", "int64", "blocks", "number L of residual blocks", key=Tr
 WIDTH = Column("width", "int64", "units", "width N of the net (resnet: channels of its first stage)", key=True)
 SAMPLES = Column("samples", "int64", "samples", "number M of training samples", key=True)
 SEED = Column("seed", "int64", "-", "seed of initial weights, order and augmentation", key=True)
-CHECKPOINT = Column("checkpoint", "string", "-", "moment in training: init, best_validation or final", key=True)
+CHECKPOINT = Column(
+    "checkpoint", "string", "-", "moment in training: init, step_<n>, loss_<x>, best_validation or final", key=True
+)
 SPLIT = Column("split", "string", "-", "train, validation, test or fresh", key=True)
+SITE = Column("site", "int64", "blocks", "insertion site 0..L: number of blocks before it", key=True)
 
 CELL = (DATASET, ARCH, DEPTH, WIDTH, SAMPLES)

@@ -9,6 +9,10 @@ if TYPE_CHECKING:
 MODULES = {
     "metrics": "jumpboard.schemas.metrics",
     "curves": "jumpboard.schemas.curves",
+    "signal": "jumpboard.schemas.signal",
+    "moments": "jumpboard.schemas.moments",
+    "covariance": "jumpboard.schemas.covariance",
+    "correlations": "jumpboard.schemas.correlations",
 }
 
 

@@ -9,14 +9,17 @@ from jumpboard.artefacts import paths
 from jumpboard.artefacts.job import Job, run_stage
 from jumpboard.artefacts.tables import concatenate, write_table
 from jumpboard.configuration.grid import cells
+from jumpboard.configuration.selection import cells_of
 from jumpboard.schemas.registry import table_schema
 
 
 def body(job: Job) -> None:
+    rule, dataset, arch = (job.params[name] for name in ("rule", "dataset", "arch"))
     schema = table_schema(job.params["table"])
-    grid = cells(json.loads(job.inputs["config"].read_text(encoding="utf-8"))["config"]["grid"])
-    chosen = [cell for cell in grid if (cell.dataset, cell.arch) == (job.params["dataset"], job.params["arch"])]
-    pattern = paths.cell_table(job.params["rule"], schema.name)
+    config = json.loads(job.inputs["config"].read_text(encoding="utf-8"))["config"]
+    own = [cell for cell in cells(config["grid"]) if (cell.dataset, cell.arch) == (dataset, arch)]
+    chosen = cells_of(rule, own, config)
+    pattern = paths.cell_table(rule, schema.name)
     sources = [job.root / paths.filled(pattern, cell.as_json()) for cell in chosen]
     job.inputs = {path.as_posix(): path for path in sources}
     job.seeds = tuple(sorted({seed for cell in chosen for seed in cell.seeds}))

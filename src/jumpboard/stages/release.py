@@ -24,7 +24,7 @@ from jumpboard.figures.style import save_pdf
 from jumpboard.schemas.claims import CLAIMS
 from jumpboard.schemas.metrics import METRICS
 
-NOT_SHIPPED = ("checkpoints/", "prepare_dataset/splits/")
+NOT_SHIPPED = ("checkpoints/", "prepare_dataset/splits/", "prepare_fresh/rows/")
 
 
 def copy_run(results: Path, figures: Path) -> None:

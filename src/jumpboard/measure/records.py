@@ -1,0 +1,99 @@
+"""Rows of the tables `signal`, `moments`, `covariance` and `correlations` from one site's sums. Pure functions."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from jumpboard.measure.covariance import covariance
+from jumpboard.measure.intervals import NAMES, Estimate
+from jumpboard.measure.moments import FloatArray, centre
+from jumpboard.measure.sites import SiteMoments, SiteSums, site_feature_signal
+from jumpboard.nets.base import Site
+
+Row = dict[str, Any]
+
+
+def _with_limits(name: str, interval: Estimate, plugin: float) -> Row:
+    return {
+        name: interval.estimate,
+        f"{name}_low": interval.low,
+        f"{name}_high": interval.high,
+        f"{name}_plugin": plugin,
+    }
+
+
+def signal_row(
+    place: Mapping[str, Any], site: Site, depth: int, step: int, measured: SiteMoments, sums: SiteSums
+) -> Row:
+    """A row of `signal`. Scale-free forms are null where the net passes no gradient at all."""
+    moments, biased, intervals = measured
+    total, feature = site_feature_signal(sums.features)
+    rms_sq = float(moments.R + moments.S)
+    phi_sq = total.phi_mean_square
+    return {
+        **place,
+        "relative_site": site.index / depth,
+        "stationary": site.shifted,
+        "step": step,
+        "n": int(moments.n),
+        "units": site.units,
+        **_with_limits("signal_bias_sq", intervals["S"], float(biased.S)),
+        **_with_limits("signal_feature_sq", feature, total.plug_in),
+        "signal_rms_sq": rms_sq,
+        "phi_rms_sq": phi_sq,
+        "bias_scale_free_sq": float(moments.S) / rms_sq if rms_sq > 0 else None,
+        "feature_scale_free_sq": total.unbiased / (rms_sq * phi_sq) if rms_sq > 0 else None,
+    }
+
+
+def moments_row(place: Mapping[str, Any], site: Site, measured: SiteMoments) -> Row:
+    """A row of `moments`."""
+    moments, biased, intervals = measured
+    row: Row = {**place, "n": int(moments.n), "units": site.units}
+    for name in NAMES:
+        row |= _with_limits(name, intervals[name], float(getattr(biased, name)))
+    return row
+
+
+def covariance_row(place: Mapping[str, Any], rows: FloatArray, draws: np.random.Generator, permutations: int) -> Row:
+    """A row of `covariance` from pooled rows [n, N]."""
+    found = covariance(rows, draws, permutations)
+    observed, null = (
+        {name.replace("plug_in", "plugin"): value for name, value in asdict(one).items()}
+        for one in (found.observed, found.null)
+    )
+    return {
+        **place,
+        "n": found.n,
+        "units": found.N,
+        "constant": found.constant,
+        "mean_variance": found.mean_variance,
+        "participation": found.participation,
+        "diagonal_by_draft": found.diagonal_by_draft,
+        **observed,
+        **{f"null_{name}": value for name, value in null.items()},
+    }
+
+
+def correlation_matrix(rows: FloatArray) -> FloatArray:
+    """Correlations [N, N] of rows [n, N]; 0 for a coordinate that never varies."""
+    _, centred = centre(rows)
+    norms = np.sqrt((centred**2).sum(axis=0))
+    unit = np.divide(centred, norms, out=np.zeros_like(centred), where=norms > 0)
+    matrix: FloatArray = unit.T @ unit
+    return matrix
+
+
+def correlation_rows(place: Mapping[str, Any], rows: FloatArray, draws: np.random.Generator) -> Iterator[Row]:
+    """Rows of `correlations`: every pair of coordinates, with one permuted null."""
+    observed, null = correlation_matrix(rows), correlation_matrix(draws.permuted(rows, axis=0))
+    for i, j in zip(*np.triu_indices(len(observed), k=1), strict=True):
+        yield {
+            **place,
+            "i": int(i),
+            "j": int(j),
+            "correlation": float(observed[i, j]),
+            "null_correlation": float(null[i, j]),
+        }
