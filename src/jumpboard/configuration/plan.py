@@ -73,10 +73,22 @@ class Plan:
         used = dict.fromkeys(cell.dataset for cell in self.configuration.cells)
         return tuple(dict.fromkeys([*used, *(entries[name].get("normalise_as", name) for name in used)]))
 
-    def sampled(self) -> tuple[str, ...]:
-        """The data sets of which a measurement asks for fresh samples."""
-        measured = ((cell.dataset, measurement(cell, self.configuration.config)) for cell in self.configuration.cells)
-        return tuple(dict.fromkeys(dataset for dataset, block in measured if block and "fresh" in block["splits"]))
+    def _fresh_asked(self) -> dict[str, int]:
+        """The largest number of fresh samples that a measurement asks for, of each data set that is asked for any."""
+        asked: dict[str, int] = {}
+        for cell in self.cells("measure_gradients"):
+            count = (measurement(cell, self.configuration.config) or {})["splits"].get("fresh", 0)
+            if count:
+                asked[cell.dataset] = max(count, asked.get(cell.dataset, 0))
+        return asked
+
+    def _with_fresh_asked(self, dataset: str) -> dict[str, Any]:
+        """The inventory entry with as many fresh samples as are asked for, and no more than it allows."""
+        entry = dict(self.configuration.datasets[dataset])
+        if "fresh" in entry:
+            allowed = entry["fresh"]["samples"]
+            entry["fresh"] = {**entry["fresh"], "samples": min(allowed, self._fresh_asked().get(dataset, allowed))}
+        return entry
 
     def priority(self, keys: Keys) -> int:
         """Larger for cells that are best run earlier."""
@@ -88,8 +100,10 @@ class Plan:
         match rule:
             case "resolve_config":
                 return {"config": config}
-            case "prepare_dataset" | "prepare_fresh":
+            case "prepare_dataset":
                 return {"dataset": keys["dataset"], **datasets[keys["dataset"]]}
+            case "prepare_fresh":
+                return {"dataset": keys["dataset"], **self._with_fresh_asked(keys["dataset"])}
             case "train_baseline":
                 cell = self.cell(keys)
                 return {
@@ -145,7 +159,7 @@ class Plan:
                 keys = {"dataset": dataset}
                 path = paths.filled(paths.dataset_table("prepare_dataset", table), keys)
                 yield Artefact("results", path, "prepare_dataset", keys)
-        for dataset in self.sampled():
+        for dataset in self._fresh_asked():
             keys = {"dataset": dataset}
             path = paths.filled(paths.dataset_table("prepare_fresh", "rows"), keys)
             yield Artefact("results", path, "prepare_fresh", keys)
