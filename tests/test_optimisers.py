@@ -1,6 +1,7 @@
 """The flat optimisers against torch's own, and the schedules against their definitions."""
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -114,7 +115,7 @@ def test_schedule_is_a_factor(name: str, steps: int, warmup: int) -> None:
     """Whatever the lengths, the factor stays in (0, 1], rises during warm-up and never rises after it."""
     factors = [factor(name, step, steps, warmup) for step in range(steps)]
     assert all(0 < value <= 1 for value in factors)
-    pairs = list(zip(factors, factors[1:], strict=False))
+    pairs = list(pairwise(factors))
     assert all(before < after for before, after in pairs[: max(0, warmup - 1)])
     assert all(before >= after for before, after in pairs[max(0, warmup - 1) + 1 :])
 

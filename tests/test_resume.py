@@ -368,6 +368,25 @@ def test_a_folder_removed_in_between(folder: Path, monkeypatch: pytest.MonkeyPat
         pass
 
 
+@pytest.mark.parametrize("call", [1, 2])
+def test_a_lock_file_removed_in_between(call: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As above, for the lock file: it goes just as its name is looked up, for the first or the second time."""
+    real, calls = Path.stat, []
+
+    def racing(self: Path, **options: Any) -> os.stat_result:
+        if self == folder / "lock":
+            calls.append(self)
+            if len(calls) == call:
+                os.unlink(self)
+        return real(self, **options)
+
+    monkeypatch.setattr(Path, "stat", racing)
+    filled(folder)
+    monkeypatch.undo()
+    assert loaded(folder) == 20
+    assert (folder / "lock").exists()
+
+
 def test_the_lock_is_held_until_the_end(folder: Path) -> None:
     """A successor would train beside an orphan, both writing the same files: it waits, also where the predecessor has
     removed the very lock file that it waits on, and then keeps out a third one."""

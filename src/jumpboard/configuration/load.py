@@ -63,6 +63,13 @@ def _check_cell(cell: Cell, config: Mapping[str, Any], datasets: Mapping[str, An
     ):
         if name not in known:
             raise InputError(f"config: grid: {kind} '{name}' is not defined; accepted: {', '.join(sorted(known))}")
+    recipe, shape = config["trainings"][cell.training], datasets[cell.dataset]["shape"]
+    pictures_only = [key for key in ("augmentation", "channels_last") if recipe.get(key)]
+    if pictures_only and len(shape) != 3:
+        raise InputError(
+            f"config: trainings.{cell.training}.{pictures_only[0]} is for pictures, but samples of {cell.dataset} have"
+            f" shape {shape}; accepted: a recipe without it"
+        )
     available = datasets[cell.dataset]["splits"].get("train", 0)
     if cell.samples > available:
         raise InputError(

@@ -10,6 +10,7 @@ import hashlib
 import json
 import logging
 import os
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -47,8 +48,9 @@ class ResumeStore:
             except BlockingIOError:
                 log.info("%s: another process trains this cell; waiting for it to end", self.folder)
                 fcntl.flock(self._lock, fcntl.LOCK_EX)
-            if path.exists() and os.fstat(self._lock).st_ino == path.stat().st_ino:
-                return self
+            with suppress(FileNotFoundError):
+                if os.fstat(self._lock).st_ino == path.stat().st_ino:
+                    return self
             os.close(self._lock)  # the predecessor finished and removed the file that was locked here
 
     def __exit__(
