@@ -16,14 +16,17 @@ from jumpboard.artefacts.tables import read_table, write_table
 from jumpboard.claims import data_moves_rebound, joint_gain, rebound
 from jumpboard.claims.controls import PERMUTATIONS, TOLERATED, permute_cells, permute_sample_sizes
 from jumpboard.claims.ledger import evaluate
-from jumpboard.claims.observations import Observations, index_metrics, observe
+from jumpboard.claims.observations import Observations, observe
 from jumpboard.claims.readme_table import readme_table
-from jumpboard.claims.registry import MODULES, rule_of
+from jumpboard.claims.registry import rule_of
+from jumpboard.claims.run_values import index_metrics
 from jumpboard.claims.statistics import mean_interval, slopes
 from jumpboard.errors import InputError
 from jumpboard.schemas.claims import CLAIMS
 
-ENTRIES: dict[str, Any] = yaml.safe_load((Path(__file__).parents[1] / "config/claims.yaml").read_text())
+LEDGER: dict[str, Any] = yaml.safe_load((Path(__file__).parents[1] / "config/claims.yaml").read_text())
+ENTRIES = {claim: entry for claim, entry in LEDGER.items() if entry["tables"] == ["metrics"]}
+KINDS = sorted(entry["rule"]["kind"] for entry in ENTRIES.values())
 NET = {"dataset": "mnist1d", "arch": "resmlp"}
 DEPTHS, WIDTHS, SEEDS = (1, 2, 4, 8), (8, 16, 32, 64), (0, 1, 2, 3)
 Table = dict[int, dict[int, list[float]]]  # samples -> width -> loss by depth
@@ -68,8 +71,12 @@ def grid(table: Table, seeds: tuple[int, ...] = SEEDS) -> list[dict[str, Any]]:
     ]
 
 
+def evaluated(claims: dict[str, Any], cells: list[dict[str, Any]], rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return evaluate(claims, {"metrics": cells}, {"metrics": rows})
+
+
 def judged(claim: str, table: Table, **settings: Any) -> list[dict[str, Any]]:
-    return evaluate({claim: on_resmlp(claim)}, grid(table), metrics(table, **settings))
+    return evaluated({claim: on_resmlp(claim)}, grid(table), metrics(table, **settings))
 
 
 def on_resmlp(claim: str) -> dict[str, Any]:
@@ -119,7 +126,7 @@ def test_better_deepest_net_on_test_than_where_validation_points_contradicts() -
     rows = metrics({4000: {w: [1.0, 1.1, 1.2, 0.9] for w in WIDTHS}})
     for row in rows:
         row["validation_loss"] = 2.0 - (row["depth"] == 1)
-    (final, *_) = evaluate({"rebound": on_resmlp("rebound")}, grid({4000: {w: [0] * 4 for w in WIDTHS}}), rows)
+    (final, *_) = evaluated({"rebound": on_resmlp("rebound")}, grid({4000: {w: [0] * 4 for w in WIDTHS}}), rows)
     assert (final["verdict"], final["estimate"] < 0) == ("contradicted", True)
 
 
@@ -129,7 +136,7 @@ def test_a_slope_without_a_rebound_at_the_smallest_width_supports_nothing() -> N
     rows = metrics(table)
     for row in rows:
         row["validation_loss"] = 2.0 - (row["depth"] == (8 if row["width"] == 8 else 1))
-    (final, _) = evaluate({"rebound": on_resmlp("rebound")}, grid(table), rows)
+    (final, _) = evaluated({"rebound": on_resmlp("rebound")}, grid(table), rows)
     assert (final["verdict"], final["reason"]) == ("inconclusive", "the rebound at width 8 is not resolved")
 
 
@@ -139,7 +146,7 @@ def test_each_checkpoint_is_judged_on_its_own_rows() -> None:
         row["test_loss"] *= -1 if row["checkpoint"] == "best_validation" else 1
     verdicts = {
         row["checkpoint"]: row["verdict"]
-        for row in evaluate({"joint_gain": on_resmlp("joint_gain")}, grid(FALLING), rows)
+        for row in evaluated({"joint_gain": on_resmlp("joint_gain")}, grid(FALLING), rows)
     }
     assert verdicts == {"final": "supported", "best_validation": "contradicted"}
 
@@ -239,7 +246,7 @@ def null_table(generator: np.random.Generator, shape: tuple[int, int, int, int])
 
 
 @pytest.mark.parametrize("shape", [(4, 5, 4, 1), (3, 3, 3, 2)])
-@pytest.mark.parametrize("kind", sorted(MODULES))
+@pytest.mark.parametrize("kind", KINDS)
 def test_noise_is_called_supported_in_at_most_one_of_twenty_tables(kind: str, shape: tuple[int, int, int, int]) -> None:
     generator, tables, rule = np.random.default_rng(11), 1500, rule_of(kind)
     shape = (*shape[:3], 1 if rule.BY_SAMPLES else 2)
@@ -261,7 +268,7 @@ def test_the_control_fires_where_labels_do_not_matter() -> None:
     table = {m: {8: by_width[8]} for m, by_width in MOVING.items()}
     claim = on_resmlp("data_moves_rebound")
     claim |= {"rule": claim["rule"] | {"minimum": claim["rule"]["minimum"] | {"widths": 1}}}
-    rows = evaluate({"c": claim}, grid(table, SEEDS[:3]), metrics(table, seeds=SEEDS[:3]))
+    rows = evaluated({"c": claim}, grid(table, SEEDS[:3]), metrics(table, seeds=SEEDS[:3]))
     for row in rows:
         assert row["control_share"] == pytest.approx(1 / 8, abs=0.06)
         assert (row["verdict"], row["reason"].split(":")[0]) == ("inconclusive", "control not null")
@@ -283,7 +290,7 @@ def test_permutations_move_whole_runs_and_stay_within_seeds() -> None:
 
 def test_a_removed_seed_and_a_removed_depth_are_named() -> None:
     rows = without(without(metrics(REBOUND), seed=2, depth=4, width=8), depth=8)
-    (final, best) = evaluate({"rebound": on_resmlp("rebound")}, grid(REBOUND), rows)
+    (final, best) = evaluated({"rebound": on_resmlp("rebound")}, grid(REBOUND), rows)
     assert final["verdict"] == best["verdict"] == "not evaluated"
     assert final["missing"].split("; ") == [
         "depth 4, width 8, samples 4000, seed 2",
@@ -296,7 +303,7 @@ def test_a_removed_seed_and_a_removed_depth_are_named() -> None:
 def test_a_diverged_run_is_named_and_stops_the_verdict(fault: dict[str, Any]) -> None:
     rows = metrics(REBOUND)
     next(row for row in rows if row["checkpoint"] == "final").update(fault)
-    (final, best) = evaluate({"rebound": on_resmlp("rebound")}, grid(REBOUND), rows)
+    (final, best) = evaluated({"rebound": on_resmlp("rebound")}, grid(REBOUND), rows)
     assert final["verdict"] == "not evaluated"
     assert final["missing"] == "depth 1, width 8, samples 4000, seed 0 (diverged)"
     assert best["verdict"] == "supported"
@@ -304,7 +311,7 @@ def test_a_diverged_run_is_named_and_stops_the_verdict(fault: dict[str, Any]) ->
 
 def test_cells_that_the_grid_leaves_out_of_the_product_are_named() -> None:
     cells = [cell for cell in grid(REBOUND) if (cell["depth"], cell["width"]) != (8, 64)]
-    (final, _) = evaluate({"rebound": on_resmlp("rebound")}, cells, without(metrics(REBOUND), depth=8, width=64))
+    (final, _) = evaluated({"rebound": on_resmlp("rebound")}, cells, without(metrics(REBOUND), depth=8, width=64))
     assert (final["verdict"], final["missing"]) == ("not evaluated", "depth 8, width 64, samples 4000")
 
 
@@ -312,37 +319,37 @@ def test_a_cell_with_fewer_seeds_than_the_others_is_named() -> None:
     cells = grid(REBOUND)
     cells[0]["seeds"] = [0, 1, 2]
     rows = without(metrics(REBOUND), depth=1, width=8, seed=3)
-    (final, _) = evaluate({"rebound": on_resmlp("rebound")}, cells, rows)
+    (final, _) = evaluated({"rebound": on_resmlp("rebound")}, cells, rows)
     assert (final["verdict"], final["missing"]) == ("not evaluated", "depth 1, width 8, samples 4000, seed 3")
 
 
 def test_too_few_seeds_say_so() -> None:
-    rows = evaluate({"rebound": on_resmlp("rebound")}, grid(REBOUND, (0, 1)), metrics(REBOUND, seeds=(0, 1)))
+    rows = evaluated({"rebound": on_resmlp("rebound")}, grid(REBOUND, (0, 1)), metrics(REBOUND, seeds=(0, 1)))
     assert {row["reason"] for row in rows} == {"the grid has 2 seeds of at least 3"}
 
 
 def test_a_net_outside_the_grid_gets_one_row() -> None:
-    rows = evaluate(ENTRIES, grid(MOVING), metrics(MOVING))
+    rows = evaluated(ENTRIES, grid(MOVING), metrics(MOVING))
     outside = [row for row in rows if row["dataset"] == "mnist5k"]
     assert [row["claim"] for row in outside] == list(ENTRIES)
     assert {(row["verdict"], row["reason"]) for row in outside} == {
-        ("not evaluated", "the grid has no cells of mnist5k/resnet_bn")
+        ("not evaluated", "the config has no cells of mnist5k/resnet_bn for it")
     }
 
 
 def test_a_run_that_stands_twice_is_refused() -> None:
     rows = metrics(REBOUND)
     with pytest.raises(InputError, match=r"depth 1, width 8, samples 4000, seed 0 stands twice"):
-        evaluate({"rebound": on_resmlp("rebound")}, grid(REBOUND), rows + rows[:1])
+        evaluated({"rebound": on_resmlp("rebound")}, grid(REBOUND), rows + rows[:1])
 
 
 def test_a_claim_with_unknown_rule_or_foreign_columns_is_refused() -> None:
     unknown = on_resmlp("rebound") | {"rule": {"kind": "guess", "minimum": {}}}
     with pytest.raises(InputError, match=r"rule kind 'guess' is not known; accepted: data_moves_rebound, joint_gain"):
-        evaluate({"rebound": unknown}, grid(REBOUND), metrics(REBOUND))
+        evaluated({"rebound": unknown}, grid(REBOUND), metrics(REBOUND))
     foreign = on_resmlp("rebound") | {"columns": ["test_accuracy"]}
     with pytest.raises(InputError, match=r"claim rebound: columns \['test_accuracy'\] are not those of its rule"):
-        evaluate({"rebound": foreign}, grid(REBOUND), metrics(REBOUND))
+        evaluated({"rebound": foreign}, grid(REBOUND), metrics(REBOUND))
 
 
 @given(order=st.permutations(range(len(metrics(REBOUND)))), constant=st.floats(-1, 1), shift=st.integers(0, 1000))
@@ -362,7 +369,7 @@ def test_verdicts_do_not_depend_on_row_order_a_constant_or_seed_names(
         for index in order
     ]
     claims = {claim: on_resmlp(claim) for claim in ("joint_gain", "rebound")}
-    before, after = evaluate(claims, grid(REBOUND), plain), evaluate(claims, grid(REBOUND, seeds), changed)
+    before, after = evaluated(claims, grid(REBOUND), plain), evaluated(claims, grid(REBOUND, seeds), changed)
     for old, new in zip(before, after, strict=True):
         assert new["verdict"] == old["verdict"]
         for column in ("estimate", "low", "high", "control_share"):
@@ -379,31 +386,32 @@ def test_any_word_of_the_entry_changes_the_digest() -> None:
         {"evaluated_on": [NET, NET | {"arch": "other"}]},
     ]
     for change in changes:
-        digests.add(evaluate({"rebound": entry | change}, grid(REBOUND), metrics(REBOUND))[0]["rule_digest"])
+        digests.add(evaluated({"rebound": entry | change}, grid(REBOUND), metrics(REBOUND))[0]["rule_digest"])
     assert len(digests) == 1 + len(changes)
 
 
 def test_rows_fit_the_schema_and_say_what_they_hold_for(tmp_path: Path) -> None:
-    rows = evaluate(ENTRIES, grid(MOVING), metrics(MOVING))
+    rows = evaluated(ENTRIES, grid(MOVING), metrics(MOVING))
     provenance = Provenance("0", "0", {}, SEEDS, "bytes", 1, "cpu", {})
     write_table(tmp_path / "claims.parquet", CLAIMS, rows, provenance)
     assert read_table(tmp_path / "claims.parquet", CLAIMS).num_rows == len(rows)
     first = next(row for row in rows if row["claim"] == "joint_gain")
-    assert first["configuration"] == "mnist1d/resmlp, depths 1-8, widths 8-64, M = 4000, final loss, 4 seeds"
+    assert first["configuration"] == "mnist1d/resmlp, depths 1-8, widths 8-64, M = 4000, final nets, 4 seeds"
 
 
 def test_every_claim_of_the_config_has_a_rule_that_reads_its_columns() -> None:
-    for entry in ENTRIES.values():
-        assert tuple(entry["columns"]) == rule_of(entry["rule"]["kind"]).COLUMNS
+    for entry in LEDGER.values():
+        columns = [column.format(value=entry["columns"][0]) for column in rule_of(entry["rule"]["kind"]).COLUMNS]
+        assert entry["columns"] == columns
 
 
 def test_the_readme_table_has_a_line_per_claim_net_and_size_in_any_order_of_rows() -> None:
-    rows = evaluate({"joint_gain": ENTRIES["joint_gain"]}, grid(FALLING), metrics(FALLING, sd=0))
+    rows = evaluated({"joint_gain": ENTRIES["joint_gain"]}, grid(FALLING), metrics(FALLING, sd=0))
     text = readme_table(rows)
     assert text == readme_table(reversed(rows))
     lines = [line for line in text.splitlines() if line.startswith("|")]
     assert len(lines) == 2 + 2 + 1
     assert lines[2].startswith("| **joint_gain** (depth): Test loss falls when depth and width grow together. |")
-    assert "| 4,000 | supported | -0.200 [-0.200, -0.200] | 4 |" in lines[2]
-    assert lines[2].endswith("| supported |")
-    assert "not evaluated (the grid has no cells of mnist5k/resnet_bn)" in lines[4]
+    assert "| 4,000 | final, test | supported | -0.200 [-0.200, -0.200] | 4 |" in lines[2]
+    assert lines[2].endswith("| best validation, test: supported |")
+    assert "not evaluated (the config has no cells of mnist5k/resnet_bn for it)" in lines[4]

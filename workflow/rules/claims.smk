@@ -25,7 +25,12 @@ rule resolve_config:
 rule evaluate_claims:
     input:
         config="<results>/config.json",
-        metrics=[f"<results>/collect/metrics/{dataset}/{arch}.parquet" for dataset, arch in PLAN.experiments()],
+        metrics=[f"<results>/collect/metrics/{'/'.join(one)}.parquet" for one in PLAN.experiments("train_baseline")],
+        signal=[f"<results>/collect/signal/{'/'.join(one)}.parquet" for one in PLAN.experiments("measure_gradients")],
+        moments=[f"<results>/collect/moments/{'/'.join(one)}.parquet" for one in PLAN.experiments("measure_gradients")],
+        covariance=[
+            f"<results>/collect/covariance/{'/'.join(one)}.parquet" for one in PLAN.experiments("measure_gradients")
+        ],
     output:
         claims="<results>/evaluate_claims/claims.parquet",
     log:
@@ -36,8 +41,12 @@ rule evaluate_claims:
         root=run_root,
         rules=job_params("evaluate_claims"),
         code=job_code("evaluate_claims"),
-        metrics=lambda wildcards, input: [f"metrics_{i}={path}" for i, path in enumerate(input.metrics)],
+        tables=lambda wildcards, input: [
+            f"{table}_{i}={path}"
+            for table in ("metrics", "signal", "moments", "covariance")
+            for i, path in enumerate(input[table])
+        ],
     shell:
         "python -m jumpboard.stages.evaluate_claims --root {params.root:q} --params {params.rules:q}"
-        " --code {params.code} --threads {threads} --inputs config={input.config:q} {params.metrics:q}"
+        " --code {params.code} --threads {threads} --inputs config={input.config:q} {params.tables:q}"
         " --outputs claims={output.claims:q} >> {log:q} 2>&1"

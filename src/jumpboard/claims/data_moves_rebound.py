@@ -11,7 +11,7 @@ The comparison is paired: the same seeds and widths at every sample size M. Pape
 import numpy as np
 
 from jumpboard.claims.base import CONTRADICTED, INCONCLUSIVE, SUPPORTED, Ruling
-from jumpboard.claims.controls import permute_sample_sizes
+from jumpboard.claims.controls import by_permutation, permute_sample_sizes
 from jumpboard.claims.observations import Observations
 from jumpboard.claims.rebound import best_depth
 from jumpboard.claims.statistics import mean_interval, slopes
@@ -19,8 +19,6 @@ from jumpboard.claims.statistics import mean_interval, slopes
 COLUMNS = ("validation_loss",)
 BY_SAMPLES = False
 STATISTIC = "slope of log2(D*) on log2(samples), mean over widths, doublings of depth per doubling of samples"
-
-permuted = permute_sample_sizes
 
 
 def judge(seen: Observations) -> Ruling:
@@ -35,3 +33,6 @@ def judge(seen: Observations) -> Ruling:
     if slope.negative:
         return Ruling(CONTRADICTED, "", slope, intervals)
     return Ruling(INCONCLUSIVE, "the slope is not resolved", slope, intervals)
+
+
+null = by_permutation(judge, permute_sample_sizes)

@@ -12,15 +12,13 @@ Paper `depth`, joint scaling [stated].
 import numpy as np
 
 from jumpboard.claims.base import CONTRADICTED, INCONCLUSIVE, SUPPORTED, Ruling
-from jumpboard.claims.controls import permute_cells
+from jumpboard.claims.controls import by_permutation, permute_cells
 from jumpboard.claims.observations import Observations
 from jumpboard.claims.statistics import mean_interval, slopes
 
 COLUMNS = ("test_loss",)
 BY_SAMPLES = True
 STATISTIC = "slope of test loss on log2(depth) along the diagonal, nats per doubling of depth"
-
-permuted = permute_cells
 
 
 def judge(seen: Observations) -> Ruling:
@@ -38,3 +36,6 @@ def judge(seen: Observations) -> Ruling:
         return Ruling(SUPPORTED, "", slope, intervals)
     reason = f"loss rises {' and '.join(rising)}" if slope.negative else "the slope is not resolved"
     return Ruling(INCONCLUSIVE, reason, slope, intervals)
+
+
+null = by_permutation(judge, permute_cells)

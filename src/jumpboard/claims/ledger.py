@@ -1,69 +1,86 @@
 """The ledger: every claim of config/claims.yaml, on every net it names, turned into rows of table `claims`.
 
-The expected runs are those of the grid. A claim is `not evaluated` where the grid is smaller than the rule's minimum or
-an expected run is missing or diverged; `inconclusive` where its control is not null; else the verdict is the rule's.
-Final losses are primary, those of the best validation a second row.
+The expected runs are those of the cells that the config trains or measures. A claim is `not evaluated` where these are
+fewer than the rule's minimum or an expected run is missing or diverged; `inconclusive` where its control is not null;
+else the verdict is the rule's. Each checkpoint is a row of its own. At a loss level (`loss_<x>`, nets at one training
+loss) only widths count at which every run came there.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from jumpboard.artefacts.provenance import config_digest
 from jumpboard.claims.base import INCONCLUSIVE, NOT_EVALUATED, SUPPORTED, Rule
-from jumpboard.claims.controls import PERMUTATIONS, TOLERATED, share
-from jumpboard.claims.observations import Identity, Observations, Row, index_metrics, observe
+from jumpboard.claims.controls import TOLERATED
+from jumpboard.claims.observations import Observations, Row, at_level, observe
 from jumpboard.claims.registry import rule_of
+from jumpboard.claims.run_values import run_values, site_of
 from jumpboard.errors import InputError
 
-CHECKPOINTS = {"final": "final loss", "best_validation": "loss at best validation"}
+LEVEL = "loss_"
+MOMENTS = {"final": "final nets", "best_validation": "nets at best validation"}
 ALL_SIZES = 0
 
 
 def evaluate(
-    claims: Mapping[str, Mapping[str, Any]], cells: Sequence[Row], metrics_rows: Iterable[Row]
+    claims: Mapping[str, Mapping[str, Any]],
+    cells: Mapping[str, Sequence[Row]],
+    tables: Mapping[str, Sequence[Row]],
 ) -> list[dict[str, Any]]:
     """Rows of table `claims`.
 
-    `cells` are the expected ones, as mappings of dataset, arch, depth, width, samples and seeds. Raises InputError for
-    an unknown kind of rule, columns that are not the rule's, or a run that stands twice in `metrics_rows`.
+    `tables` holds rows by table, `cells` the cells expected in each: mappings of dataset, arch, depth, width, samples
+    and seeds. Raises InputError for an unknown kind of rule or table, columns that are not the rule's, or a run that
+    stands twice or lacks some of its sites.
     """
-    indexed = index_metrics(metrics_rows)
     return [
         row
         for claim, entry in claims.items()
         for net in entry["evaluated_on"]
-        for row in _on_net(claim, entry, net["dataset"], net["arch"], cells, indexed)
+        for row in _on_net(claim, entry, net, cells, tables)
     ]
 
 
 def _on_net(
     claim: str,
     entry: Mapping[str, Any],
-    dataset: str,
-    arch: str,
-    cells: Sequence[Row],
-    indexed: Mapping[Identity, Row],
+    net: Mapping[str, str],
+    cells: Mapping[str, Sequence[Row]],
+    tables: Mapping[str, Sequence[Row]],
 ) -> list[dict[str, Any]]:
     rule = rule_of(entry["rule"]["kind"])
-    if tuple(entry["columns"]) != rule.COLUMNS:
-        accepted = ", ".join(rule.COLUMNS)
-        raise InputError(f"claim {claim}: columns {entry['columns']} are not those of its rule; accepted: {accepted}")
-    net = f"{dataset}/{arch}"
-    own = [cell for cell in cells if (cell["dataset"], cell["arch"]) == (dataset, arch)]
-    named = {"claim": claim, "dataset": dataset, "arch": arch, **_stated(entry, rule)}
+    columns, checkpoints = tuple(entry["columns"]), entry["checkpoints"]
+    accepted = tuple(column.format(value=columns[0]) for column in rule.COLUMNS)
+    if columns != accepted:
+        named = ", ".join(accepted)
+        raise InputError(f"claim {claim}: columns {entry['columns']} are not those of its rule; accepted: {named}")
+    place = net.get("relative_site")
+    own = [
+        cell
+        for cell in cells[entry["tables"][0]]
+        if (cell["dataset"], cell["arch"]) == (net["dataset"], net["arch"])
+        and (place is None or site_of(place, cell["depth"]) is not None)
+    ]
+    split = net.get("split", "test")
+    key = {"claim": claim, "dataset": net["dataset"], "arch": net["arch"], "split": split} | _stated(entry, rule)
     if not own:
-        reason = f"the grid has no cells of {net}"
-        key = {"samples": ALL_SIZES, "checkpoint": "final", "configuration": net}
-        return [named | key | _unjudged(reason, ())]
-    sizes = sorted({cell["samples"] for cell in own}) if rule.BY_SAMPLES else [ALL_SIZES]
+        name = f"{net['dataset']}/{net['arch']}"
+        where = {"samples": ALL_SIZES, "checkpoint": checkpoints[0], "configuration": name}
+        return [key | where | _unjudged(f"the config has no cells of {name} for it", ())]
+    runs = run_values(tables, entry["tables"], split, place)
     rows = []
-    for size in sizes:
-        part = [cell for cell in own if size in (ALL_SIZES, cell["samples"])]
-        for checkpoint, loss in CHECKPOINTS.items():
-            seen = observe(indexed, part, checkpoint, rule.COLUMNS)
-            key = {"samples": size, "checkpoint": checkpoint, "configuration": f"{net}, {_grid(seen, loss)}"}
-            rows.append(named | key | _judged(claim, rule, entry["rule"]["minimum"], seen))
+    for size in sorted({cell["samples"] for cell in own}) if rule.BY_SAMPLES else [ALL_SIZES]:
+        sized = [cell for cell in own if size in (ALL_SIZES, cell["samples"])]
+        for checkpoint in checkpoints:
+            part = at_level(runs, sized, checkpoint) if checkpoint.startswith(LEVEL) else sized
+            seen = observe(runs, part or sized, checkpoint, columns)
+            if part:
+                judged = _judged(claim, rule, entry["rule"]["minimum"], seen)
+            else:
+                judged = _unjudged(f"at no width have all runs a checkpoint {checkpoint}", ())
+            where = {"samples": size, "checkpoint": checkpoint, "configuration": _configuration(net, checkpoint, seen)}
+            rows.append(key | where | judged)
     return rows
 
 
@@ -76,12 +93,14 @@ def _judged(claim: str, rule: Rule, minimum: Mapping[str, int], seen: Observatio
         return _unjudged("expected runs are missing or diverged", seen.missing)
     ruling = rule.judge(seen)
     decided = SUPPORTED if ruling.verdict == INCONCLUSIVE else ruling.verdict
-    null = share(rule, seen, claim, decided)
-    if null > TOLERATED:
-        reason = f"control not null: {null:.0%} of {PERMUTATIONS} permutations are called {decided}"
+    null = rule.null(seen, claim, decided)
+    if null.share > TOLERATED:
+        reason = f"control not null: {null.share:.0%} {null.meaning}"
         ruling = replace(ruling, verdict=INCONCLUSIVE, reason=reason)
     main = ruling.main
+    statistic = {"statistic": ruling.statistic} if ruling.statistic else {}
     return {
+        **statistic,
         "verdict": ruling.verdict,
         "reason": ruling.reason,
         "estimate": main.estimate,
@@ -90,7 +109,7 @@ def _judged(claim: str, rule: Rule, minimum: Mapping[str, int], seen: Observatio
         "n": main.n,
         "intervals": "; ".join(f"{name}: {interval}" for name, interval in ruling.intervals.items()),
         "missing": "",
-        "control_share": null,
+        "control_share": null.share,
     }
 
 
@@ -104,11 +123,19 @@ def _stated(entry: Mapping[str, Any], rule: Rule) -> dict[str, str]:
     return {**texts, "statistic": rule.STATISTIC, "rule_digest": config_digest(entry)}
 
 
-def _grid(seen: Observations, loss: str) -> str:
-    sizes = ", ".join(str(size) for size in seen.samples)
-    seeds = f"{len(seen.seeds)} seed{'s' if len(seen.seeds) > 1 else ''}"
-    return f"{_span('depth', seen.depths)}, {_span('width', seen.widths)}, M = {sizes}, {loss}, {seeds}"
+def _configuration(net: Mapping[str, str], checkpoint: str, seen: Observations) -> str:
+    parts = [f"{net['dataset']}/{net['arch']}", _span("depth", seen.depths)]
+    parts += [_listed("width", seen.widths) if checkpoint.startswith(LEVEL) else _span("width", seen.widths)]
+    parts += [f"M = {', '.join(str(size) for size in seen.samples)}"]
+    parts += [MOMENTS.get(checkpoint, f"nets at training loss {checkpoint.removeprefix(LEVEL)}")]
+    parts += [f"{net['split']} split"] if "split" in net else []
+    parts += [f"site {net['relative_site']} of depth"] if "relative_site" in net else []
+    return ", ".join([*parts, f"{len(seen.seeds)} seed{'s' if len(seen.seeds) > 1 else ''}"])
 
 
 def _span(name: str, values: Sequence[int]) -> str:
     return f"{name} {values[0]}" if len(values) == 1 else f"{name}s {values[0]}-{values[-1]}"
+
+
+def _listed(name: str, values: Sequence[int]) -> str:
+    return f"{name}{'s' if len(values) > 1 else ''} {' and '.join(str(value) for value in values)}"

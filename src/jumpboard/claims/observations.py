@@ -1,7 +1,7 @@
-"""Rows of `metrics` as arrays over seed x depth x width x samples, and the runs that are not there.
+"""Run-level values as arrays over seed x depth x width x samples, and the runs that are not there.
 
-Which runs must be there is said by the grid, never read off the rows: a run that left no row is otherwise invisible.
-Rules compare depths, widths and sample sizes with one another, so the full product of those in the grid is expected.
+Which runs must be there is said by the config, never read off the rows: a run that left no row is otherwise invisible.
+Rules compare depths, widths and sample sizes with one another, so the full product of those expected is expected.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from jumpboard.claims.statistics import FloatArray
-from jumpboard.errors import InputError
 
 Row = Mapping[str, Any]
-Identity = tuple[str, str, str, int, int, int, int]
+RUN_KEYS = ("dataset", "arch", "checkpoint", "depth", "width", "samples", "seed")
+Identity = tuple[Any, ...]
+"""The values of `RUN_KEYS`."""
 
 
 @dataclass(frozen=True)
@@ -30,21 +31,8 @@ class Observations:
     missing: tuple[str, ...]
 
 
-def index_metrics(rows: Iterable[Row]) -> dict[Identity, Row]:
-    """Rows by dataset, arch, checkpoint, depth, width, samples, seed. Raises InputError where two are the same run."""
-    indexed: dict[Identity, Row] = {}
-    keys = ("dataset", "arch", "checkpoint", "depth", "width", "samples", "seed")
-    for row in rows:
-        identity = tuple(row[key] for key in keys)
-        if identity in indexed:
-            named = ", ".join(f"{key} {value}" for key, value in zip(keys, identity, strict=True))
-            raise InputError(f"table metrics: the run {named} stands twice")
-        indexed[identity] = row
-    return indexed
-
-
 def observe(
-    indexed: Mapping[Identity, Row], cells: Sequence[Row], checkpoint: str, columns: Sequence[str]
+    runs: Mapping[Identity, Row], cells: Sequence[Row], checkpoint: str, columns: Sequence[str]
 ) -> Observations:
     """The runs of `cells` (of one data set and arch) at `checkpoint`."""
     dataset, arch = cells[0]["dataset"], cells[0]["arch"]
@@ -56,13 +44,31 @@ def observe(
     for (d, depth), (w, width), (m, size) in product(enumerate(depths), enumerate(widths), enumerate(samples)):
         faults = {}
         for s, seed in enumerate(seeds):
-            row = indexed.get((dataset, arch, checkpoint, depth, width, size, seed))
+            row = runs.get((dataset, arch, checkpoint, depth, width, size, seed))
             faults[seed] = _fault(row, columns)
             if row is not None and not faults[seed]:
                 for column in columns:
                     arrays[column][s, d, w, m] = row[column]
         missing.extend(_named(f"depth {depth}, width {width}, samples {size}", faults))
     return Observations(depths, widths, samples, seeds, arrays, tuple(missing))
+
+
+def at_level(runs: Mapping[Identity, Row], cells: Sequence[Row], checkpoint: str) -> list[Row]:
+    """The cells at widths where every run reached the loss level of `checkpoint`.
+
+    A run did not reach it if it stands in `runs` at the end of its training and not there. A run without either is not
+    one that fell short: it is missing.
+    """
+
+    def short(cell: Row, seed: int) -> bool:
+        final, there = (
+            (cell["dataset"], cell["arch"], moment, cell["depth"], cell["width"], cell["samples"], seed)
+            for moment in ("final", checkpoint)
+        )
+        return final in runs and there not in runs
+
+    left_out = {cell["width"] for cell in cells for seed in cell["seeds"] if short(cell, seed)}
+    return [cell for cell in cells if cell["width"] not in left_out]
 
 
 def _labels(values: Iterable[int]) -> tuple[int, ...]:
@@ -72,13 +78,17 @@ def _labels(values: Iterable[int]) -> tuple[int, ...]:
 def _fault(row: Row | None, columns: Sequence[str]) -> str:
     if row is None:
         return "missing"
-    sound = row["status"] == "trained" and all(np.isfinite(row[column]) for column in columns)
-    return "" if sound else "diverged"
+    if row["status"] != "trained":
+        return "diverged"
+    values = [row[column] for column in columns]
+    if None in values:
+        return "undefined"
+    return "" if np.isfinite(values).all() else "diverged"
 
 
 def _named(cell: str, faults: Mapping[int, str]) -> list[str]:
     """`missing` is the plain case and goes without saying; a cell that lacks all its seeds is named once."""
-    notes = {"missing": "", "diverged": " (diverged)"}
+    notes = {"missing": "", "diverged": " (diverged)", "undefined": " (undefined)"}
     kinds = set(faults.values())
     if len(kinds) == 1 and "" not in kinds:
         return [cell + notes[kinds.pop()]]

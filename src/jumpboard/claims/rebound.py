@@ -16,15 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jumpboard.claims.base import CONTRADICTED, INCONCLUSIVE, SUPPORTED, Ruling
-from jumpboard.claims.controls import permute_cells
+from jumpboard.claims.controls import by_permutation, permute_cells
 from jumpboard.claims.observations import Observations
 from jumpboard.claims.statistics import FloatArray, mean_interval, slopes
 
 COLUMNS = ("validation_loss", "test_loss")
 BY_SAMPLES = True
 STATISTIC = "test loss of the deepest net minus that at D*, at the smallest width, nats"
-
-permuted = permute_cells
 
 
 def best_depth(validation: FloatArray) -> NDArray[np.intp]:
@@ -61,3 +59,6 @@ def judge(seen: Observations) -> Ruling:
         return Ruling(CONTRADICTED, "the deepest net is the better one at the smallest width", smallest, intervals)
     unresolved = "slope on log2(width)" if smallest.positive else f"rebound at width {seen.widths[0]}"
     return Ruling(INCONCLUSIVE, f"the {unresolved} is not resolved", smallest, intervals)
+
+
+null = by_permutation(judge, permute_cells)

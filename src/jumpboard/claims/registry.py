@@ -10,6 +10,9 @@ MODULES = {
     "joint_gain": "jumpboard.claims.joint_gain",
     "rebound": "jumpboard.claims.rebound",
     "data_moves_rebound": "jumpboard.claims.data_moves_rebound",
+    "trend_in_depth": "jumpboard.claims.trend_in_depth",
+    "near_diagonal": "jumpboard.claims.near_diagonal",
+    "near_diagonal_draft": "jumpboard.claims.near_diagonal_draft",
 }
 
 

@@ -31,12 +31,20 @@ class Interval:
     @property
     def positive(self) -> bool:
         """The lower limit is above 0."""
-        return self.low is not None and self.low > ROUNDING
+        return self.above(0)
 
     @property
     def negative(self) -> bool:
         """The upper limit is below 0."""
-        return self.high is not None and self.high < -ROUNDING
+        return self.below(0)
+
+    def above(self, level: float) -> bool:
+        """The lower limit is above `level`."""
+        return self.low is not None and self.low > level + ROUNDING
+
+    def below(self, level: float) -> bool:
+        """The upper limit is below `level`."""
+        return self.high is not None and self.high < level - ROUNDING
 
     def __str__(self) -> str:
         limits = "" if self.low is None or self.high is None else f" [{self.low:.3f}, {self.high:.3f}]"

@@ -58,9 +58,9 @@ class Plan:
             raise InputError(f"cell {'/'.join(map(str, key))} is not in the config's grid")
         return self._cells[key]
 
-    def experiments(self) -> tuple[tuple[str, str], ...]:
-        """The pairs (dataset, arch) of the grid, in run order."""
-        return tuple(dict.fromkeys((cell.dataset, cell.arch) for cell in self.configuration.cells))
+    def experiments(self, rule: str = "train_baseline") -> tuple[tuple[str, str], ...]:
+        """The pairs (dataset, arch) of the grid that a rule runs on, in run order."""
+        return tuple(dict.fromkeys((cell.dataset, cell.arch) for cell in self.cells(rule)))
 
     def cells(self, rule: str, *experiment: str) -> tuple[Cell, ...]:
         """The cells that a rule runs on, of all experiments or of one (dataset, arch), in run order."""

@@ -1,17 +1,18 @@
-"""Table `claims`: the ledger, one verdict per claim, net, sample size and checkpoint."""
+"""Table `claims`: the ledger, one verdict per claim, net, sample size, checkpoint and split."""
 
 from jumpboard.artefacts.tables import Column, Schema
-from jumpboard.schemas.keys import ARCH, CHECKPOINT, DATASET
+from jumpboard.schemas.keys import ARCH, CHECKPOINT, DATASET, SPLIT
 
 CLAIMS = Schema(
     "claims",
-    1,
+    2,
     (
         Column("claim", "string", "-", "id of the claim in config/claims.yaml", key=True),
         DATASET,
         ARCH,
         Column("samples", "int64", "samples", "training samples M; 0: the claim spans all sample sizes", key=True),
         CHECKPOINT,
+        SPLIT,
         Column("paper", "string", "-", "short name of the paper"),
         Column("place", "string", "-", "where the paper says it"),
         Column(
@@ -26,10 +27,12 @@ CLAIMS = Schema(
         Column("high", "float64", "see statistic", "upper limit of the two-sided 90 % t interval", nullable=True),
         Column("n", "int64", "1", "seeds that the estimate rests on; 0 where there is none"),
         Column("intervals", "string", "-", "everything that the rule looks at, as `name: estimate [low, high]; ...`"),
-        Column("configuration", "string", "-", "the grid that the verdict holds for"),
+        Column("configuration", "string", "-", "the nets that the verdict holds for"),
         Column("missing", "string", "-", "expected runs that are missing or diverged; empty if none"),
-        Column("control", "string", "-", "the permutation under which the rule must not say supported"),
-        Column("control_share", "float64", "1", "share of 200 permutations called supported", nullable=True),
+        Column("control", "string", "-", "what must come out null for the verdict to stand"),
+        Column(
+            "control_share", "float64", "1", "share of the control's draws or runs that are not null", nullable=True
+        ),
         Column("rule_digest", "string", "-", "SHA-256 of the canonical JSON of the claim's whole entry"),
     ),
 )
