@@ -11,18 +11,20 @@ from modulefinder import ModuleFinder
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jumpboard.artefacts import code_digest as digests
 from jumpboard.artefacts.code_digest import OUTSIDE, is_outside, reached, source_digest
 from jumpboard.claims.registry import MODULES as CLAIMS
-from jumpboard.configuration.load import load_files
+from jumpboard.configuration.load import load, merged, read_yaml
 from jumpboard.configuration.plan import Plan
 from jumpboard.data.registry import MODULES as DATA
 from jumpboard.figures.registry import FIGURES
 from jumpboard.nets.registry import MODULES as NETS
 from jumpboard.schemas.registry import MODULES as SCHEMAS
+from test_workflow import INVENTORY, TINY
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "jumpboard"
@@ -259,7 +261,7 @@ class Net(Base, metaclass=Meta):
 
 def show(value, width, precision):
     try:
-        print(f"{value!r:>{width}.{precision}f} {{kept}} {value=}" "and" f"{'nested'}")
+        print(f"{value!r:>{width}.{precision}f} {{kept}} {value:{width}} {value=}" "and" f"{'nested'}")
     except* (ValueError, TypeError) as error:
         raise Problem(value[1:2, ..., ::3]) from error
     else:
@@ -274,7 +276,7 @@ def show(value, width, precision):
         case "b" | None as found:
             del value
 '''
-DIGEST = "9cbd2c5bdd365dfd96bb3b6f2aaa862be87aa5882eddf6d5effea7f05d7c2862"
+DIGEST = "6ece3d97f50fe8061773c539976e740bda65bf413a9c7129cec6deec3d761a91"
 
 
 def interpreters() -> list[str]:
@@ -398,12 +400,16 @@ def forget() -> None:
 
 
 @pytest.fixture(scope="module")
-def plan() -> Plan:
-    return Plan(load_files([ROOT / "config" / "config.yaml"]))
+def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
+    """A small run of every rule: digits by a resnet, MNIST-1D by a resmlp, whose gradients are measured."""
+    inventory = tmp_path_factory.mktemp("inventory") / "datasets.yaml"
+    inventory.write_text(yaml.safe_dump(INVENTORY), encoding="utf-8")
+    config = merged(read_yaml(ROOT / "config" / "config.yaml"), TINY)
+    return Plan(load(config | {"datasets": str(inventory)}))
 
 
 def jobs(plan: Plan) -> dict[str, str]:
-    """The code digest of every kind of job of the default config, by rule and the names that matter to it."""
+    """The code digest of every kind of job, by rule and the names that matter to it."""
     forget()
     found = {}
     for one in plan.artefacts():
@@ -438,8 +444,9 @@ def test_known_edits_concern_known_stages(package: Path, plan: Plan) -> None:
         "claims/rebound.py": {"evaluate_claims"},
         "training/optimisers.py": {"train_baseline"},
         "data/augmentation.py": {"train_baseline"},
-        "data/digits.py": set(),  # the default config has no digits
-        "data/mnist1d.py": {"prepare_dataset"},
+        "data/digits.py": {"prepare_dataset"},
+        "data/mnist1d.py": {"prepare_dataset", "prepare_fresh"},
+        "data/mnist5k.py": set(),  # not in this config
         "data/card.py": {"prepare_dataset"},
         "measure/gradients.py": {"measure_gradients"},
         "figures/style.py": {"draw_figure", "release"},

@@ -1,5 +1,8 @@
 """A figure may not show what its table does not hold, nor change from run to run, and has to be readable in print."""
 
+import subprocess
+import sys
+from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -15,11 +18,16 @@ from jumpboard.artefacts.provenance import Provenance
 from jumpboard.artefacts.tables import read_table, write_table
 from jumpboard.claims.statistics import mean_interval
 from jumpboard.errors import InputError
+from jumpboard.figures.correlation_maps import ordered, share_off_diagonal
 from jumpboard.figures.panels import spread
 from jumpboard.figures.registry import FIGURES, figure_module
-from jumpboard.figures.style import COLUMN, PAGE, SMALLEST_TEXT, depth_colour, save, width_colour
+from jumpboard.figures.signal_trends import matched_loss, relative_site
+from jumpboard.figures.square_axis import log_ticks, square_axis
+from jumpboard.figures.style import COLUMN, PAGE, SMALLEST_TEXT, depth_colour, new_figure, save, width_colour
 
 Rows = list[dict[str, Any]]
+TRAINED = [name for name, entry in FIGURES.items() if entry.table in ("metrics", "curves")]
+MEASURED = [name for name in FIGURES if name not in TRAINED]
 GRIDS: dict[str, dict[str, Any]] = {
     "one net, one seed": {"depths": (4,), "widths": (8,), "sizes": (500,), "seeds": (0,)},
     "one width, one seed": {"depths": (1, 2, 4), "widths": (8,), "sizes": (500,), "seeds": (0,)},
@@ -35,7 +43,12 @@ GRIDS: dict[str, dict[str, Any]] = {
 
 
 def sources(depths: Any, widths: Any, sizes: Any, seeds: Any) -> dict[str, Rows]:
-    """Tables `metrics` and `curves` (the columns that figures read) with a rebound in depth where data are short."""
+    """The columns that figures read of all tables."""
+    return trained(depths, widths, sizes, seeds) | measured(depths, widths, max(sizes), seeds)
+
+
+def trained(depths: Any, widths: Any, sizes: Any, seeds: Any) -> dict[str, Rows]:
+    """Tables `metrics` and `curves` with a rebound in depth where data are short."""
     generator = np.random.default_rng(7)
     metrics, curves = [], []
     for depth in depths:
@@ -63,8 +76,46 @@ def sources(depths: Any, widths: Any, sizes: Any, seeds: Any) -> dict[str, Rows]
     return {"metrics": metrics, "curves": curves}
 
 
+def measured(depths: Any, widths: Any, samples: int, seeds: Any) -> dict[str, Rows]:
+    """Tables of gradients in which the signal is depth^-0.7, resolved, and most energy lies off the diagonal.
+
+    Correlations, two blocks of even and odd coordinates, are mapped at the deepest nets of the first seed alone.
+    """
+    generator = np.random.default_rng(11)
+    signal, covariance, correlations = [], [], []
+    for depth in depths:
+        for width in widths:
+            for seed in seeds:
+                key = {"dataset": "d", "arch": "a", "depth": depth, "width": width, "samples": samples, "seed": seed}
+                for checkpoint, size in (("init", 1.0), ("loss_1", 0.3), ("final", 0.1)):
+                    for site in range(depth + 1):
+                        for split in ("test", "train"):
+                            place = {**key, "checkpoint": checkpoint, "site": site, "split": split}
+                            square = float(size * width * depth**-0.7 * np.exp(generator.normal(0, 0.1)))
+                            squares = {"signal_feature_sq": square, "signal_feature_sq_low": 0.8 * square}
+                            signal.append({**place, **squares, "feature_scale_free_sq": square / width**2})
+                        energy = float(0.6 + generator.normal(0, 0.02))
+                        pairs = {"rho_off": energy, "mean_correlation": 1 / width**0.5}
+                        null = {"null_rho_off": 0.001, "null_mean_correlation": 0.03}
+                        place = {**key, "checkpoint": checkpoint, "site": site, "split": "test"}
+                        covariance.append({**place, **pairs, **null})
+                if depth == max(depths) and seed == min(seeds):
+                    place = {**key, "checkpoint": "final", "site": depth // 2, "split": "test"}
+                    for i, j in combinations(range(width), 2):
+                        pair = {"i": i, "j": j, "correlation": 0.5 if (i - j) % 2 == 0 else -0.2}
+                        null = {"null_correlation": float(generator.normal(0, 0.02))}
+                        correlations.append({**place, **pair, **null})
+    return {"signal": signal, "covariance": covariance, "correlations": correlations}
+
+
 def diverge(tables: dict[str, Rows], **cell: int) -> dict[str, Rows]:
-    """The runs of `cell` end as diverged: no finite metric, no finite loss after step 0."""
+    """The runs of `cell` end as diverged: no finite metric, no finite loss after step 0, no gradients but the first."""
+    for name in ("signal", "covariance", "correlations"):
+        tables[name] = [
+            row
+            for row in tables[name]
+            if row["checkpoint"] == "init" or any(row[column] != value for column, value in cell.items())
+        ]
     for row in tables["metrics"] + tables["curves"]:
         if all(row[name] == value for name, value in cell.items()) and row.get("step") != 0:
             lost = [name for name in row if name.endswith("loss") or name == "generalisation_gap"]
@@ -113,13 +164,8 @@ def assert_apart(those: list[Text]) -> None:
         assert not Text.get_window_extent(one).overlaps(Text.get_window_extent(other)), (one, other)
 
 
-@pytest.mark.parametrize("name", FIGURES)
-@pytest.mark.parametrize("grid", GRIDS)
-def test_every_figure_is_readable_on_every_grid(name: str, grid: str, tmp_path: Path) -> None:
-    module = figure_module(name)
-    rows = rows_of(name, sources(**GRIDS[grid]))
-    write_table(tmp_path / "t.parquet", module.SCHEMA, rows, Provenance("0", "0", {}, (0,), "bytes", 1, "cpu", {}))
-    figure = module.draw(read_table(tmp_path / "t.parquet", module.SCHEMA).to_pylist())
+def assert_readable(figure: Figure) -> None:
+    """Text of 6 pt and more within the page, ticks apart."""
     assert figure.get_figwidth() in (COLUMN, PAGE)
     assert min(one.get_fontsize() for one in texts(figure)) >= SMALLEST_TEXT
     for axes in figure.axes:
@@ -128,6 +174,24 @@ def test_every_figure_is_readable_on_every_grid(name: str, grid: str, tmp_path: 
         box, page = Text.get_window_extent(text), figure.bbox
         assert page.x0 - 1 <= box.x0 < box.x1 <= page.x1 + 1, text
         assert page.y0 - 1 <= box.y0 < box.y1 <= page.y1 + 1, text
+
+
+@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("grid", GRIDS)
+def test_every_figure_is_readable_on_every_grid(name: str, grid: str, tmp_path: Path) -> None:
+    module = figure_module(name)
+    rows = rows_of(name, sources(**GRIDS[grid]))
+    write_table(tmp_path / "t.parquet", module.SCHEMA, rows, Provenance("0", "0", {}, (0,), "bytes", 1, "cpu", {}))
+    assert_readable(module.draw(read_table(tmp_path / "t.parquet", module.SCHEMA).to_pylist()))
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+def test_unresolved_signals_are_readable_on_every_grid(grid: str) -> None:
+    tables = sources(**GRIDS[grid])
+    for row in tables["signal"]:
+        if row["checkpoint"] == "final":
+            row.update(signal_feature_sq=row["signal_feature_sq"] - 0.3, signal_feature_sq_low=-1.0)
+    assert_readable(figure_module("signal_decay").draw(rows_of("signal_decay", tables)))
 
 
 def test_direct_labels_do_not_overlap() -> None:
@@ -237,7 +301,7 @@ def test_curves_are_averaged_step_by_step_and_only_over_seeds() -> None:
     )
 
 
-@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("name", TRAINED)
 def test_diverged_runs_are_counted_and_marked(name: str) -> None:
     tables = diverge(
         diverge(sources(**GRIDS["convolutional"]), depth=6, width=4, samples=500, seed=1), depth=9, width=8
@@ -268,6 +332,33 @@ def test_a_net_all_of_whose_runs_diverged_still_has_a_figure(name: str, tmp_path
         tmp_path / "f.svg",
         tmp_path / "f.png",
     )
+
+
+@pytest.mark.parametrize("name", ["signal_decay", "off_diagonal_energy"])
+def test_runs_that_are_not_measured_are_counted_and_marked(name: str) -> None:
+    tables = diverge(diverge(sources(**GRIDS["convolutional"]), depth=6, width=4, seed=1), depth=9, width=8)
+    column, statistic = ("signal", "raw") if name == "signal_decay" else ("value", "rho_off")
+    last = {"checkpoint": "final", "split": "test"} if name == "signal_decay" else {}
+    rows = rows_of(name, tables)
+    partly = find(rows, depth=6, width=4, statistic=statistic, **last)
+    assert (partly["n"], partly["missing"]) == (2, 1)
+    wholly = find(rows, depth=9, width=8, statistic=statistic, **last)
+    assert [wholly[key] for key in (column, "low", "high", "n", "missing")] == [None, None, None, 0, 3]
+    figure = figure_module(name).draw(rows)
+    assert "some seeds missing" in written(figure)
+    for axes in figure.axes:
+        crosses = [line for line in axes.lines if line.get_marker() == "X"]
+        assert len(crosses) == (0 if name == "signal_decay" and axes in figure.axes[2::3] else 2)
+
+
+@pytest.mark.parametrize("name", MEASURED)
+@pytest.mark.parametrize("left", ["nothing", "initial nets"])
+def test_a_net_without_measurements_has_a_figure_that_says_so(name: str, left: str) -> None:
+    tables = sources(**GRIDS["convolutional"])
+    source = [row for row in tables[FIGURES[name].table] if row["checkpoint"] == "init" and left != "nothing"]
+    rows = figure_module(name).plotted(source, "d", "a")
+    assert rows == []
+    assert any("no net was measured at the end" in one for one in written(figure_module(name).draw(rows)))
 
 
 def test_the_title_speaks_of_a_rebound_only_where_one_is_resolved() -> None:
@@ -305,3 +396,177 @@ def test_unknown_figures_and_nets_are_refused_by_name() -> None:
     for name, entry in FIGURES.items():
         with pytest.raises(InputError, match=rf"table {entry.table} has no .*rows of d/b"):
             figure_module(name).plotted(sources(**GRIDS["one net, one seed"])[entry.table], "d", "b")
+
+
+def test_the_registry_is_light() -> None:
+    """The plan of every run reads it."""
+    heavy = "{'matplotlib', 'pyarrow', 'numpy'} & set(sys.modules)"
+    command = f"import sys, jumpboard.figures.registry; sys.exit(str({heavy}) if {heavy} else 0)"
+    assert subprocess.run([sys.executable, "-c", command]).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("depths", "place"),
+    [
+        ((1, 2, 4, 8, 16), Fraction(1, 2)),
+        ((3, 6, 9), Fraction(1, 3)),
+        ((3, 4, 6), Fraction(1, 2)),
+        ((5,), Fraction(2, 5)),
+        ((1,), Fraction(0)),
+    ],
+)
+def test_nets_are_compared_at_the_inner_site_that_most_have(depths: tuple[int, ...], place: Fraction) -> None:
+    assert relative_site([{"depth": depth, "site": site} for depth in depths for site in range(depth + 1)]) == place
+
+
+def test_matched_loss_is_the_level_that_most_runs_reached() -> None:
+    runs = {"init": (0, 1, 2), "loss_1": (0, 1), "loss_0.5": (0, 1), "loss_0.2": (0,), "final": (0, 1, 2)}
+    key = {"depth": 1, "width": 8}
+    rows = [{**key, "checkpoint": name, "seed": seed} for name, seeds in runs.items() for seed in seeds]
+    assert matched_loss(rows) == "loss_0.5"  # the lowest of two that are as frequent
+    assert matched_loss([row for row in rows if not row["checkpoint"].startswith("loss_")]) is None
+
+
+def squares(values: dict[tuple[int, int], list[float]], low: float = 0.5) -> dict[str, Rows]:
+    """Three seeds, one width, depths 2 and 4; (depth, site) -> final held-out squares; the rest is 1 and resolved."""
+    tables = sources(depths=(2, 4), widths=(8,), sizes=(500,), seeds=(0, 1, 2))
+    for row in tables["signal"]:
+        final = (row["checkpoint"], row["split"]) == ("final", "test")
+        square = values.get((row["depth"], row["site"]), [1.0] * 3)[row["seed"]] if final else 1.0
+        row.update(signal_feature_sq=square, signal_feature_sq_low=square - low, feature_scale_free_sq=square / 2)
+    return tables
+
+
+def test_signal_decay_plots_squares_at_one_site_and_the_largest() -> None:
+    tables = squares({(2, 1): [2.0, 4.0, 8.0], (4, 2): [1.0, 1.0, 1.0], (4, 3): [3.0, 5.0, 4.0]})
+    rows = rows_of("signal_decay", tables)
+    last = {"checkpoint": "final", "split": "test"}
+    shallow, deep = (find(rows, depth=depth, statistic="raw", **last) for depth in (2, 4))
+    expected, slope = mean_interval([2.0, 4.0, 8.0]), mean_interval([-1.0, -2.0, -3.0])
+    assert [shallow[name] for name in ("signal", "low", "high", "n", "relative_site")] == pytest.approx(
+        [expected.estimate, expected.low, expected.high, 3, 0.5]
+    )
+    for row in (shallow, deep):
+        assert (row["scale"], row["slope_n"], row["resolved"]) == ("log", 3, True)
+        assert [row[name] for name in ("slope", "slope_low", "slope_high")] == pytest.approx(
+            [slope.estimate, slope.low, slope.high]
+        )
+    assert find(rows, depth=4, statistic="largest", **last)["signal"] == pytest.approx(4.0)
+    assert find(rows, depth=2, statistic="scale_free", **last)["signal"] == pytest.approx(14 / 6)
+    shown = written(figure_module("signal_decay").draw(rows))
+    assert {"raw, at site L/2 nats²/unit²", "at training loss 1", "at the end of training"} <= shown
+
+
+def test_unresolved_squares_are_marked_and_not_clipped() -> None:
+    rows = rows_of("signal_decay", squares({(2, 1): [2.0, 2.0, 2.0], (4, 2): [-0.3, -0.2, 0.2]}))
+    row = find(rows, depth=4, statistic="raw", checkpoint="final", split="test")
+    assert (row["signal"], row["resolved"], row["scale"]) == (pytest.approx(-0.1), False, "linear")
+    size = np.sqrt((3 * 4 + 0.09 + 0.04 + 0.04) / 6)
+    assert row["slope"] == pytest.approx(-2.1 / size)
+    assert find(rows, depth=4, statistic="raw", checkpoint="loss_1", split="test")["scale"] == "log"
+    figure = figure_module("signal_decay").draw(rows)
+    panel = figure.axes[1]  # raw, at the end of training
+    hollow = [line for line in panel.lines if line.get_marker() == "o" and line.get_markerfacecolor() == "white"]
+    assert [float(np.asarray(line.get_ydata())[0]) for line in hollow] == pytest.approx([row["signal"]])
+    assert panel.get_ylim()[0] < row["signal"]
+    assert panel.get_yscale() != "log"
+    assert "not resolved from 0" in written(figure)
+
+
+def test_the_slope_is_the_planted_power_at_every_width() -> None:
+    rows = rows_of("signal_decay", sources(**GRIDS["default"]))
+    for row in rows:
+        if row["statistic"] == "raw":
+            assert abs(row["slope"] + 0.7) < 0.15
+            assert row["mean_slope_low"] < row["mean_slope"] < row["mean_slope_high"] < 0
+    title = "Held-out signal by depth, at training loss 1 and at the end of training: all three fall d, a"
+    assert title in written(figure_module("signal_decay").draw(rows))
+
+
+def test_a_slope_rests_on_seeds_that_have_the_whole_line() -> None:
+    tables = diverge(squares({(2, 1): [2.0, 4.0, 8.0]}), depth=4, seed=2)
+    row = find(rows_of("signal_decay", tables), depth=2, statistic="raw", checkpoint="final", split="test")
+    assert (row["n"], row["slope_n"], row["slope"]) == (3, 2, pytest.approx(-1.5))
+
+
+@pytest.mark.parametrize(
+    ("means", "unresolved", "scale"),
+    [([0.01, 3.0], [], "log"), ([-0.1, 0.2, 0.3], [-0.1], "linear"), ([-0.1, 0.2, 90.0], [-0.1], "symlog")],
+)
+def test_the_axis_of_squares_shows_every_mean(means: list[float], unresolved: list[float], scale: str) -> None:
+    axes = new_figure(COLUMN, 2).subplots()
+    square_axis(axes, means, [1.1 * max(means)], unresolved)
+    low, high = axes.get_ylim()
+    assert axes.get_yscale() == scale
+    assert low < min(means) <= max(means) < high
+    assert 2 <= sum(low <= tick <= high for tick in axes.get_yticks()) <= 8
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ticks"),
+    [(0.009, 110, [0.01, 0.1, 1, 10, 100]), (0.9, 40, [1, 3, 10, 30]), (1e-9, 2, [1e-9, 1e-7, 1e-5, 1e-3, 0.1])],
+)
+def test_ticks_of_a_log_axis_are_round_and_few(low: float, high: float, ticks: list[float]) -> None:
+    assert log_ticks(low, high) == pytest.approx(ticks)
+
+
+def test_off_diagonal_energy_is_averaged_over_sites_then_seeds() -> None:
+    tables = measured(depths=(1, 2), widths=(8,), samples=500, seeds=(0, 1))
+    for row in tables["covariance"]:
+        row.update(rho_off=0.2 + 0.1 * row["site"] + 0.02 * row["seed"], null_rho_off=-0.01 * row["site"])
+        row.update(mean_correlation=None if row["site"] == 0 else 0.3)
+    rows = rows_of("off_diagonal_energy", tables)
+    expected = mean_interval([0.3, 0.32])
+    energy = find(rows, depth=2, statistic="rho_off")
+    assert [energy[name] for name in ("value", "low", "high", "null_value", "n")] == pytest.approx(
+        [expected.estimate, expected.low, expected.high, -0.01, 2]
+    )
+    assert find(rows, depth=2, statistic="mean_correlation")["value"] == pytest.approx(0.3)
+    figure = figure_module("off_diagonal_energy").draw(rows)
+    assert "near-diagonal below 0.5" in written(figure)
+    title = "Share of gradient covariance off the diagonal: 0.26 to 0.31; above 0.5 in 0, below in 2 of 2 nets d, a"
+    assert title in written(figure)
+    for axes in figure.axes[:2]:
+        assert axes.get_ylim()[0] < -0.01
+        assert any(set(np.asarray(line.get_ydata(), dtype=float)) == {0.5} for line in axes.lines)
+
+
+def test_correlation_maps_show_few_nets_and_both_sides_alike() -> None:
+    rows = rows_of("correlation_maps", sources(**GRIDS["default"]))
+    assert {(row["width"], row["depth"], row["site"], row["seed"]) for row in rows} == {
+        (width, 16, 8, 0) for width in (8, 32, 64)
+    }
+    for width in (8, 32, 64):
+        for side in ("gradients", "samples permuted"):
+            pairs = [row for row in rows if (row["width"], row["side"]) == (width, side)]
+            assert len({frozenset((row["i"], row["j"])) for row in pairs}) == len(pairs) == width * (width - 1) // 2
+    near = {
+        row["correlation"]
+        for row in rows
+        if row["side"] == "gradients" and row["width"] == 8 and row["row"] < 3 and row["column"] < 4
+    }
+    assert near == {0.5}, "coordinates of one block are not neighbours"
+
+
+def test_the_deepest_measured_net_is_mapped_where_deeper_ones_are_not() -> None:
+    tables = sources(depths=(2, 4), widths=(2, 4), sizes=(500,), seeds=(0, 1))
+    kept = [row for row in tables["correlations"] if row["width"] == 2]
+    kept += [{**row, "depth": 2, "site": 1, "seed": 1} for row in tables["correlations"] if row["width"] == 4]
+    rows = rows_of("correlation_maps", {"correlations": kept})
+    assert {(row["width"], row["depth"], row["seed"]) for row in rows} == {(2, 4, 0), (4, 2, 1)}
+
+
+def test_order_and_share_of_a_planted_matrix() -> None:
+    """Coordinates 0, 2, 4 go together, and so do 1, 3, 5; between the two there is nothing."""
+    matrix = np.array([[1.0 if i == j else 0.5 * ((i - j) % 2 == 0) for j in range(6)] for i in range(6)])
+    first = ordered(matrix)[:3]
+    assert {place % 2 for place in first} in ({0}, {1})
+    assert share_off_diagonal(matrix) == pytest.approx(12 * 0.25 / (6 + 12 * 0.25))
+    assert share_off_diagonal(np.eye(4)) == 0
+
+
+def test_maps_of_a_wide_net_stay_small(tmp_path: Path) -> None:
+    """Cells drawn one by one would make megabytes."""
+    rows = rows_of("correlation_maps", measured(depths=(4,), widths=(64, 128, 160), samples=500, seeds=(0,)))
+    save(figure_module("correlation_maps").draw(rows), tmp_path / "f.svg", tmp_path / "f.png")
+    assert (tmp_path / "f.svg").stat().st_size < 300_000

@@ -283,6 +283,17 @@ def test_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_reader_keeps_the_table_that_it_opened(tmp_path: Path) -> None:
+    """A table written over in place would give a reader the head of one run and the tail of another."""
+    path = written(tmp_path / "t.parquet", row(seed=1))
+    before = path.read_bytes()
+    with path.open("rb") as handle:
+        start = handle.read(10)
+        written(path, row(seed=2), row(seed=3))
+        assert start + handle.read() == before
+    assert path.read_bytes() != before
+
+
 KILLED = """
 import os, signal, sys
 from pathlib import Path

@@ -79,7 +79,6 @@ def as_table(summary: Summary) -> str:
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, measure, print. Raises InputError for bad input."""
-    with np.errstate(over="ignore", invalid="ignore"):  # sums that overflow are refused by `summarise`
-        summary = summarise(*_read(arguments.rows, arguments.test))
+    summary = summarise(*_read(arguments.rows, arguments.test))
     print(json.dumps(as_json(summary), allow_nan=False) if arguments.json else as_table(summary))
     return 0

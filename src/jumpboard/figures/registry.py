@@ -6,12 +6,14 @@ table into rows of `SCHEMA`, `draw(rows)` turns these into a picture.
 
 import importlib
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
-from matplotlib.figure import Figure
-
-from jumpboard.artefacts.tables import Schema
 from jumpboard.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from jumpboard.artefacts.tables import Schema
 
 
 class Entry(NamedTuple):
@@ -26,20 +28,23 @@ FIGURES = {
     "depth_width_map": Entry("jumpboard.figures.depth_width_map", "metrics"),
     "generalisation_gap": Entry("jumpboard.figures.generalisation_gap", "metrics"),
     "learning_curves": Entry("jumpboard.figures.learning_curves", "curves"),
+    "signal_decay": Entry("jumpboard.figures.signal_decay", "signal"),
+    "off_diagonal_energy": Entry("jumpboard.figures.off_diagonal_energy", "covariance"),
+    "correlation_maps": Entry("jumpboard.figures.correlation_maps", "correlations"),
 }
 
 
 class FigureModule(Protocol):
     """What a figure's module offers."""
 
-    SCHEMA: Schema
+    SCHEMA: "Schema"
     CAPTION: str
 
     @staticmethod
     def plotted(rows: Sequence[Mapping[str, Any]], dataset: str, arch: str) -> list[dict[str, Any]]: ...
 
     @staticmethod
-    def draw(rows: Sequence[Mapping[str, Any]]) -> Figure: ...
+    def draw(rows: Sequence[Mapping[str, Any]]) -> "Figure": ...
 
 
 def figure_module(name: str) -> FigureModule:

@@ -19,13 +19,19 @@ from jumpboard.measure.pilot import dots
 from jumpboard.measure.rows import CentredRows, in_common_span
 
 
-def _squares(rows: CentredRows) -> tuple[FloatArray, FloatArray]:
-    """Sum of squares about the mean per coordinate: of all rows [N], and without each block [blocks, N]."""
-    squares, first = np.zeros((2, len(rows.sizes), rows.N))
-    for k, block in enumerate(rows.blocks()):
-        squares[k], first[k] = (block**2).sum(axis=0), block.sum(axis=0)
-    total = squares.sum(axis=0)
-    return total, total - squares - first**2 / (rows.n - rows.sizes)[:, None]
+def _squares(rows: CentredRows) -> FloatArray:
+    """Sum of squares about the mean per coordinate, [N]."""
+    return sum(((block**2).sum(axis=0) for block in rows.blocks()), np.zeros(rows.N))
+
+
+def _coordinates(rows: CentredRows, squares: FloatArray, others: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Without each block: the sum of `squares`, and their inner product with those of the other row set."""
+    left = []
+    for n, block in zip(rows.n - rows.sizes, rows.blocks(), strict=True):
+        remaining = squares - (block**2).sum(axis=0) - block.sum(axis=0) ** 2 / n
+        left.append((remaining.sum(), remaining @ others))
+    traces, products = np.array(left).T
+    return traces, products
 
 
 def _without_blocks(sums: CrossSums, train: CentredRows, y: FloatArray, K: FloatArray) -> CrossSums:
@@ -50,7 +56,8 @@ def _without_blocks(sums: CrossSums, train: CentredRows, y: FloatArray, K: Float
 
 def delete_block_cross_sums(train: CentredRows, test: CentredRows) -> tuple[CrossSums, CrossSums, CrossSums]:
     """The sums of all rows, those without train block k, and those without test block k, as arrays over k."""
-    (C_jj, C_left), (K_jj, K_left) = _squares(train), _squares(test)
+    C_jj, K_jj = _squares(train), _squares(test)
+    (trace_c, P_train), (trace_k, P_test) = _coordinates(train, C_jj, K_jj), _coordinates(test, K_jj, C_jj)
     x_rows, y_rows = in_common_span([train, test])
     x, y, C, K = x_rows.mean, y_rows.mean, x_rows.scatter(), y_rows.scatter()
     every = CrossSums(
@@ -69,6 +76,6 @@ def delete_block_cross_sums(train: CentredRows, test: CentredRows) -> tuple[Cros
     without_test = _without_blocks(every.swapped(), y_rows, x, C).swapped()
     return (
         every,
-        replace(without_train, trace_c=C_left.sum(axis=1), P=C_left @ K_jj),
-        replace(without_test, trace_k=K_left.sum(axis=1), P=K_left @ C_jj),
+        replace(without_train, trace_c=trace_c, P=P_train),
+        replace(without_test, trace_k=trace_k, P=P_test),
     )

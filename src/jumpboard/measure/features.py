@@ -26,10 +26,14 @@ def draw_features(units: int, generator: np.random.Generator) -> Tensor:
     return torch.from_numpy(weights.astype(np.float32))
 
 
-def features(weights: Tensor, z: Tensor) -> Tensor:
-    """z [B, P, N] -> phi [B, P, 4N + 1]."""
-    hidden = torch.relu(z @ weights.mT)
-    return torch.cat([hidden, torch.ones_like(hidden[..., :1])], dim=-1)
+def hidden_units(weights: Tensor, z: Tensor) -> Tensor:
+    """z [B, P, N] -> relu(W1 z) [B, P, 4N], phi without its constant."""
+    return (z @ weights.mT).relu_()
+
+
+def _squares(values: Tensor) -> Tensor:
+    """Squared norm of each sample [B], float64."""
+    return torch.linalg.vector_norm(values, dim=(1, 2)).double().square()
 
 
 @dataclass(frozen=True)
@@ -43,15 +47,17 @@ class FeatureSums:
     phi_squares: float
 
     @classmethod
-    def of(cls, zeta: Tensor, phi: Tensor) -> "FeatureSums":
-        """The sums of a batch, zeta [B, P, N] and phi [B, P, F]."""
-        if zeta.shape[1] == 1:
-            total = zeta[:, 0].mT @ phi[:, 0]
-            squares = (zeta.square().sum((1, 2)) * phi.square().sum((1, 2))).double().sum()
+    def of(cls, zeta: Tensor, hidden: Tensor) -> "FeatureSums":
+        """The sums of a batch, zeta [B, P, N] and hidden [B, P, F - 1]; phi is [hidden, 1]."""
+        shifts = zeta.sum(1)
+        phi_squares = _squares(hidden) + hidden.shape[1]
+        if hidden.shape[1] == 1:
+            total, squares = shifts.mT @ hidden[:, 0], _squares(zeta) * phi_squares
         else:
-            rows = zeta.mT @ phi
-            total, squares = rows.sum(0), rows.square().sum((1, 2)).double().sum()
-        return cls(len(zeta), total.double(), float(squares), float(phi.square().sum((1, 2)).double().sum()))
+            rows = zeta.mT @ hidden
+            total, squares = rows.sum(0), _squares(rows) + _squares(shifts[:, None])
+        total = torch.cat([total, shifts.sum(0)[:, None]], dim=1)
+        return cls(len(zeta), total.double(), float(squares.sum()), float(phi_squares.sum()))
 
     def __add__(self, other: "FeatureSums") -> "FeatureSums":
         return FeatureSums(
@@ -62,12 +68,17 @@ class FeatureSums:
         )
 
     def __sub__(self, other: "FeatureSums") -> "FeatureSums":
-        return self + FeatureSums(-other.n, -other.total, -other.squares, -other.phi_squares)
+        return FeatureSums(
+            self.n - other.n,
+            self.total - other.total,
+            self.squares - other.squares,
+            self.phi_squares - other.phi_squares,
+        )
 
     @property
     def plug_in(self) -> float:
         """|mean row|^2, biased upward by R/n."""
-        return float((self.total / self.n).square().sum())
+        return float(torch.linalg.vector_norm(self.total) / self.n) ** 2
 
     @property
     def unbiased(self) -> float:

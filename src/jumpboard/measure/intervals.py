@@ -6,11 +6,14 @@ Busing, Meijer & van der Leeden 1999; for equal blocks (g-1)/g sum (theta_j - me
     Var = 1/g sum_j (h_j theta - (h_j - 1) theta_j - J)^2/(h_j - 1)    J = g theta - sum_j (1 - m_j/n) theta_j
     limits = theta -+ t(0.95, g - 1) sqrt(Var)
 
-Variances of independent row sets add, and g is then that of the smaller set. What is positive and estimated so, ratios
-and resolved V, T, R, R2 and diag, takes limits on the logarithmic scale, where skewed rows are covered better (V and T
-of exponential rows at n = 60 to 150: 0.81-0.91 against 0.78-0.88). `S` near 0 is special: the jackknife there doubles
-the part of its variance that does not come from the mean. Where |S^| <= 5 sd_0, sd_0^2 = 2 T^/(n(n-1)) its variance at mu = 0 (two laws: T^/(nm)), the exact
-Var S^ = 4V/n + 2T/(n(n-1)) (two laws: see `cross`) with estimates in place, negative ones as 0, is used instead.
+Variances of independent row sets add, and g is then that of the smaller set. What is positive and estimated so (ratios,
+and V, T, R, R2, diag whose plain lower limit is above 0) takes limits on the logarithmic scale, which cover skewed rows
+better: T of exponential rows, n = 60, N = 6, in 90 of 100 cases instead of 83.
+
+rho_off has plain limits; at an exactly diagonal covariance, where it is degenerate, they are wider than they need be.
+S near 0 is special: the jackknife doubles the part of its variance that does not come from the mean. Where |S^| is at
+most 5 times its standard deviation at mu = 0, that is sqrt(2 T^/(n(n-1))) or for two laws sqrt(T^/(nm)), the exact
+Var S^ = 4V/n + 2T/(n(n-1)) (two laws: see `cross`) is used, with the estimates put in, negative ones as 0.
 """
 
 from collections.abc import Mapping, Sequence

@@ -22,16 +22,16 @@ from jumpboard.measure.rows import CentredRows, in_common_span
 from jumpboard.measure.streaming import MomentState
 
 
-def _powers(block: FloatArray) -> tuple[FloatArray, ...]:
+def _powers(block: FloatArray) -> FloatArray:
     squares = block**2
-    return block.sum(axis=0), squares.sum(axis=0), (squares * block).sum(axis=0), (squares**2).sum(axis=0)
+    return np.array([one.sum(axis=0) for one in (block, squares, squares * block, squares**2)])
 
 
-def _coordinates(rows: CentredRows) -> tuple[tuple[Value, Value], tuple[Value, Value]]:
-    powers = np.array([_powers(block) for block in rows.blocks()])
-    total, left = powers.sum(axis=0), rows.n - rows.sizes
-    remaining = (total - powers).transpose(1, 0, 2)
-    return coordinate_sums(rows.n, *total), coordinate_sums(left[:, None], *remaining)
+def _coordinates(rows: CentredRows) -> tuple[tuple[Value, Value], FloatArray]:
+    """P2 and P4 of all rows, and of the rows without each block [2, blocks]."""
+    total, left = sum(map(_powers, rows.blocks()), np.zeros((4, rows.N))), rows.n - rows.sizes
+    remaining = [coordinate_sums(n, *(total - _powers(block))) for n, block in zip(left, rows.blocks(), strict=True)]
+    return coordinate_sums(rows.n, *total), np.array(remaining).T
 
 
 def delete_block_sums(rows: CentredRows) -> tuple[CentredSums, CentredSums]:

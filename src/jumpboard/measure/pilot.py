@@ -58,10 +58,10 @@ class PilotSums:
 
 
 def coordinate_sums(
-    n: Value, first: FloatArray, squares: FloatArray, cubes: FloatArray, fourths: FloatArray
-) -> tuple[Value, Value]:
-    """P2 and P4 about the mean from `sum g^k`, k = 1..4, per coordinate: [N], or [blocks, N] with n [blocks, 1]."""
+    n: float, first: FloatArray, squares: FloatArray, cubes: FloatArray, fourths: FloatArray
+) -> tuple[float, float]:
+    """P2 and P4 about the mean from `sum g^k`, k = 1..4, per coordinate."""
     d = first / n
     centred = squares - n * d**2
     fourth = fourths - 4 * d * cubes + 6 * d**2 * squares - 3 * n * d**4
-    return (centred**2).sum(axis=-1), fourth.sum(axis=-1)
+    return float((centred**2).sum()), float(fourth.sum())

@@ -17,6 +17,7 @@ from jumpboard.measure.moments import FloatArray, Rows
 
 BLOCKS = 200
 LEAST = 4
+LARGEST = 1e70
 CHUNK = 1024
 
 
@@ -73,19 +74,25 @@ def check_rows(rows: Rows, name: str) -> None:
 
 
 def read_rows(rows: Rows, name: str = "rows") -> CentredRows:
-    """Find the mean of the rows in one pass. Raises InputError for what `check_rows` refuses, NaN and infinity."""
+    """Find the mean of the rows in one pass.
+
+    Raises InputError for what `check_rows` refuses, NaN, infinity, and values whose fourth powers overflow float64.
+    """
     check_rows(rows, name)
     n = len(rows)
     edges = tuple(int(edge) for edge in np.linspace(0, n, min(n, BLOCKS) + 1).round())
     pilot = rows[0].astype(np.float64)  # a constant coordinate keeps exactly its value
     uncentred = CentredRows(rows, pilot, pilot, edges)
     total = np.zeros(rows.shape[1])
-    for (low, high), block in zip(pairwise(edges), uncentred.blocks(), strict=True):
-        finite = np.isfinite(rows[low:high]).all(axis=1)
-        if not finite.all():
-            row = low + int(finite.argmin())
-            raise InputError(f"{name}: row {row} (counted from 0) holds NaN or infinity; accepted are finite numbers")
-        total += block.sum(axis=0)
+    for low, high in pairwise(edges):
+        usable = (np.abs(rows[low:high], dtype=np.float64) <= LARGEST).all(axis=1)
+        if not usable.all():
+            row = low + int(usable.argmin())
+            raise InputError(
+                f"{name}: row {row} (counted from 0) holds NaN, infinity or more than {LARGEST:g}; "
+                "accepted are finite numbers; divide large ones by a constant"
+            )
+        total += uncentred.part(low, high).sum(axis=0)
     mean = pilot + total / n
     return CentredRows(rows, mean, mean, edges)
 
@@ -99,8 +106,9 @@ def in_common_span(sets: Sequence[CentredRows]) -> list[CentredRows]:
     step = max(dimension, CHUNK)
     for low in range(0, N, step):
         cut = slice(low, low + step)
-        vectors = [part for rows in sets for part in (rows.rows[:, cut] - rows.shift[cut], rows.mean[None, cut])]
-        triangle = np.asarray(np.linalg.qr(np.vstack([triangle, np.concatenate(vectors).T]), mode="r"))
+        vectors = [one for rows in sets for one in (rows.rows[:, cut] - rows.shift[cut], rows.mean[None, cut])]
+        part = np.concatenate(vectors, dtype=np.float64)
+        triangle = np.asarray(np.linalg.qr(np.vstack([triangle, part.T]), mode="r"))
     coordinates, low, rotated = triangle.T, 0, []
     for rows in sets:
         high = low + rows.n

@@ -5,7 +5,7 @@ out; memory grows with the number of blocks, never with the number of samples. T
 kept for what needs rows: correlations, their null, heat maps.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
@@ -14,11 +14,11 @@ from operator import add
 import numpy as np
 from torch import Tensor
 
-from jumpboard.measure.features import FeatureSums, features
+from jumpboard.measure.features import FeatureSums, hidden_units
 from jumpboard.measure.gradients import site_gradients
 from jumpboard.measure.intervals import Estimate, Replicates, jackknife, moment_intervals
 from jumpboard.measure.jackknife import delete_state_sums
-from jumpboard.measure.moments import FloatArray, Moments, plug_in, unbiased
+from jumpboard.measure.moments import FloatArray, Moments, Rows, centre, plug_in, unbiased
 from jumpboard.measure.streaming import MomentState
 from jumpboard.nets.base import Leaves, Net
 
@@ -48,33 +48,39 @@ def measure_sites(
     """
     sums = [SiteSums([], [], []) for _ in range(net.depth + 1)]
     edges = np.linspace(0, len(x), min(blocks, len(x)) + 1).astype(int)
-    for low, high in pairwise(edges):
-        for start in range(low, high, BATCH):
-            part = slice(start, min(start + BATCH, high))
-            gradients = site_gradients(net, leaves, x[None, part], y[None, part])
-            for site, (z, zeta) in enumerate(gradients):
-                _add(sums[site], z[0], zeta[0], weights[site] if weights else None, start == low, pool)
+    for start in range(0, len(x), BATCH):
+        batch = slice(start, start + BATCH)
+        for site, (z, zeta) in enumerate(site_gradients(net, leaves, x[None, batch], y[None, batch])):
+            rows = zeta[0].sum(1).cpu().numpy()
+            hidden = hidden_units(weights[site], z[0]) if weights else None
+            for block, part in _parts(edges, start, len(rows)):
+                _add_rows(sums[site], block, rows[part], pool)
+                if hidden is not None:
+                    _add_features(sums[site], block, FeatureSums.of(zeta[0, part], hidden[part]))
     return sums
 
 
-def _add(sums: SiteSums, z: Tensor, zeta: Tensor, weights: Tensor | None, new: bool, pool: int) -> None:
-    rows = zeta.sum(1).cpu().numpy()
-    if new:
-        state = MomentState.start(rows) if not sums.moments else MomentState.about(sums.moments[0].pilot)
-        if sums.moments:
-            state.update(rows)
-        sums.moments.append(state)
-    else:
-        sums.moments[-1].update(rows)
+def _parts(edges: FloatArray, start: int, count: int) -> Iterator[tuple[int, slice]]:
+    """The blocks that a batch of `count` samples from `start` on touches, and where they lie in it."""
+    cuts = np.clip(edges - start, 0, count)
+    return ((block, slice(low, high)) for block, (low, high) in enumerate(pairwise(cuts)) if low < high)
+
+
+def _add_rows(sums: SiteSums, block: int, rows: Rows, pool: int) -> None:
+    if block == len(sums.moments):  # all about the first block's pilot, so that none has to be moved
+        pilot = sums.moments[0].pilot if sums.moments else centre(rows)[0]
+        sums.moments.append(MomentState.about(pilot))
+    sums.moments[block].update(rows)
     kept = sum(map(len, sums.pool))
     if kept < pool:
         sums.pool.append(rows[: pool - kept].copy())
-    if weights is not None:
-        batch = FeatureSums.of(zeta, features(weights, z))
-        if new:
-            sums.features.append(batch)
-        else:
-            sums.features[-1] = sums.features[-1] + batch
+
+
+def _add_features(sums: SiteSums, block: int, part: FeatureSums) -> None:
+    if block == len(sums.features):
+        sums.features.append(part)
+    else:
+        sums.features[block] += part
 
 
 SiteMoments = tuple[Moments, Moments, dict[str, Estimate]]

