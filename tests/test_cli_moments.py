@@ -60,7 +60,7 @@ def normal_rows(n: int, N: int, mean: float = 0.0, seed: int = 0) -> np.ndarray:
 
 
 def assert_contract(found: dict[str, Any]) -> None:
-    """The keys and kinds that design.md section 6 promises."""
+    """The keys and kinds that readers of the JSON are promised."""
     assert tuple(found) == ("n", "m", "N", *KEYS, "plugin")
     assert STATISTICS == KEYS
     for key in KEYS:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional
 
-from jumpboard.measure.features import EXPANSION, FeatureSums, draw_features, features
+from jumpboard.measure.features import EXPANSION, FeatureSums, draw_features, hidden_units
 from jumpboard.measure.moments import centred_sums, moments, plug_in
 from jumpboard.nets.base import Net, run_from, run_to
 from oracles.gradients import feature_rows, loop_gradients
@@ -20,7 +20,7 @@ from oracles.moments import Law, expected
 from problems import PROBLEMS, inputs, labels, trained_leaves
 
 every_net = pytest.mark.parametrize("net", [pytest.param(problem.net(), id=problem.name) for problem in PROBLEMS])
-UNITS, FEATURES = 2, 3
+UNITS, HIDDEN = 2, 2
 
 
 def gaussian(*shape: int, seed: int = 0) -> Tensor:
@@ -28,24 +28,25 @@ def gaussian(*shape: int, seed: int = 0) -> Tensor:
 
 
 def planted_law(positions: int) -> Law:
-    """Three samples, each zeta [P, 2] followed by phi [P, 3], that depend on each other."""
-    atoms = np.random.default_rng(positions).integers(-2, 4, (3, positions * (UNITS + FEATURES)))
+    """Three samples, each zeta [P, 2] followed by hidden units [P, 2], that depend on each other."""
+    atoms = np.random.default_rng(positions).integers(-2, 4, (3, positions * (UNITS + HIDDEN)))
     return Law(atoms.astype(np.float64), np.array([0.5, 0.2, 0.3]))
 
 
-def sums_of(atoms: np.ndarray, positions: int) -> FeatureSums:
-    zeta, phi = np.split(atoms, [positions * UNITS], axis=1)
-    shapes = ((len(atoms), positions, UNITS), (len(atoms), positions, FEATURES))
-    return FeatureSums.of(
-        *(torch.from_numpy(part).view(shape) for part, shape in zip((zeta, phi), shapes, strict=True))
-    )
+def split(atoms: np.ndarray, positions: int) -> tuple[np.ndarray, np.ndarray]:
+    """zeta [n, P, 2] and hidden units [n, P, 2]."""
+    zeta, hidden = np.split(atoms, [positions * UNITS], axis=1)
+    return zeta.reshape(-1, positions, UNITS), hidden.reshape(-1, positions, HIDDEN)
+
+
+def phi_of(hidden: np.ndarray) -> np.ndarray:
+    return np.concatenate([hidden, np.ones_like(hidden[..., :1])], axis=-1)
 
 
 def written_out(atoms: np.ndarray, positions: int) -> np.ndarray:
     """The rows sum_p zeta_p phi_p' of these samples, flattened."""
-    zeta, phi = np.split(atoms, [positions * UNITS], axis=1)
-    shape = (len(atoms), positions, -1)
-    return np.einsum("ipu,ipf->iuf", zeta.reshape(shape), phi.reshape(shape)).reshape(len(atoms), -1)
+    zeta, hidden = split(atoms, positions)
+    return np.einsum("ipu,ipf->iuf", zeta, phi_of(hidden)).reshape(len(atoms), -1)
 
 
 @pytest.mark.parametrize("positions", [1, 2])
@@ -58,10 +59,10 @@ def test_the_estimate_is_unbiased_and_the_plug_in_is_high_by_r_over_n(positions:
     truth = rows.moments()
 
     def statistic(atoms: np.ndarray) -> Mapping[str, float]:
-        sums = sums_of(atoms, positions)
+        sums = FeatureSums.of(*map(torch.from_numpy, split(atoms, positions)))
         return {"unbiased": sums.unbiased, "plug_in": sums.plug_in, "phi": sums.phi_mean_square}
 
-    phi_squares = (law.atoms[:, positions * UNITS :] ** 2).sum(axis=1)
+    phi_squares = (phi_of(split(law.atoms, positions)[1]) ** 2).sum(axis=(1, 2))
     wanted = {"unbiased": truth["S"], "plug_in": truth["S"] + truth["R"] / n, "phi": law.probabilities @ phi_squares}
     assert expected(statistic, law, n) == pytest.approx(wanted, rel=1e-11)
 
@@ -74,7 +75,7 @@ def test_sums_are_those_of_the_rows_written_out(net: Net) -> None:
         weights = draw_features(site.units, np.random.default_rng(site.index)).double()
         rows = feature_rows(weights, z, zeta)
         assert rows.shape == (6, site.units * (4 * site.units + 1))
-        sums = FeatureSums.of(zeta, features(weights, z))
+        sums = FeatureSums.of(zeta, hidden_units(weights, z))
         assert sums.n == 6
         assert sums.total.flatten().numpy() == pytest.approx(rows.sum(axis=0), rel=1e-10, abs=1e-12)
         assert sums.squares == pytest.approx((rows**2).sum(), rel=1e-10)
@@ -86,8 +87,8 @@ def test_sums_are_those_of_the_rows_written_out(net: Net) -> None:
 @settings(max_examples=20, deadline=None)
 def test_sums_add_and_subtract(cut: int, positions: int) -> None:
     """Batches are put together and jackknife blocks taken out: neither may depend on where the cut was."""
-    zeta, phi = gaussian(9, positions, 3), gaussian(9, positions, 5, seed=1)
-    whole, first, second = (FeatureSums.of(zeta[cut], phi[cut]) for cut in (np.s_[:], np.s_[:cut], np.s_[cut:]))
+    zeta, hidden = gaussian(9, positions, 3), gaussian(9, positions, 5, seed=1)
+    whole, first, second = (FeatureSums.of(zeta[part], hidden[part]) for part in (np.s_[:], np.s_[:cut], np.s_[cut:]))
     for found, wanted in ((first + second, whole), (whole - second, first), (whole - first, second)):
         assert found.n == wanted.n
         assert found.total.numpy() == pytest.approx(wanted.total.numpy(), rel=1e-9, abs=1e-12)
@@ -107,11 +108,11 @@ def test_an_inserted_block_gains_what_the_signal_says(net: Net) -> None:
     positions would have another limit."""
     leaves, x, y = trained_leaves(net, 1), inputs(net, 1, 12), labels(net, 1, 12)
     for site, (z, zeta) in zip(net.sites(), loop_gradients(net, leaves, x[0], y[0]), strict=True):
-        phi = features(draw_features(site.units, np.random.default_rng(site.index)).double(), z)
-        sums = FeatureSums.of(zeta, phi)
+        hidden = hidden_units(draw_features(site.units, np.random.default_rng(site.index)).double(), z)
+        sums = FeatureSums.of(zeta, hidden)
         signal = math.sqrt(sums.plug_in)
         direction = sums.total / (sums.n * signal)
-        change = phi @ direction.mT
+        change = torch.from_numpy(phi_of(hidden.numpy())) @ direction.mT
         stream = run_to(net, leaves, x, site.index)
         step = change.mT.reshape(stream.shape) if stream.dim() == 4 else change.mT.reshape(1, 12, -1)
         scale = float(z.square().sum((1, 2)).mean().sqrt())
@@ -136,15 +137,13 @@ def test_another_direction_gains_less() -> None:
         assert float((direction * mean).sum() / direction.norm()) < sums.plug_in**0.5
 
 
-def test_features_are_the_hidden_units_and_a_constant() -> None:
-    """phi(z) = [relu(W1 z), 1] at each position: without the 1 a block could not learn a shift, without relu it would
-    be linear."""
+def test_hidden_units_are_the_blocks() -> None:
+    """relu(W1 z) at each position: without relu a block would be linear."""
     weights, z = draw_features(3, np.random.default_rng(0)).double(), gaussian(5, 2, 3)
-    phi = features(weights, z)
-    assert phi.shape == (5, 2, 13)
+    hidden = hidden_units(weights, z)
+    assert hidden.shape == (5, 2, 12)
     for i, p in np.ndindex(5, 2):
-        wanted = [max(float(row @ z[i, p]), 0.0) for row in weights]
-        assert phi[i, p].tolist() == pytest.approx([*wanted, 1.0], rel=1e-12)
+        assert hidden[i, p].tolist() == pytest.approx([max(float(row @ z[i, p]), 0.0) for row in weights], rel=1e-12)
 
 
 def test_random_features_have_the_law_that_is_stated() -> None:
@@ -160,7 +159,7 @@ def test_random_features_have_the_law_that_is_stated() -> None:
         assert torch.equal(weights, draw_features(units, np.random.default_rng(units)))
         assert not torch.equal(weights, draw_features(units, np.random.default_rng(1)))
         z = gaussian(2000, 1, units, seed=3)
-        size = features(weights.double(), z)[..., :-1].square().sum((1, 2)).mean()
+        size = hidden_units(weights.double(), z).square().sum((1, 2)).mean()
         assert float(size) == pytest.approx(4 * units, rel=0.1)
 
 
@@ -171,8 +170,8 @@ def test_one_row_has_no_unbiased_square() -> None:
 
 def test_single_precision_keeps_the_sums() -> None:
     """Nets are measured in float32; squares of tiny gradients must not vanish, nor sums lose what S needs."""
-    zeta, phi = 1e-12 * gaussian(200, 1, 8), gaussian(200, 1, 33, seed=1)
-    exact, narrow = FeatureSums.of(zeta, phi), FeatureSums.of(zeta.float(), phi.float())
+    zeta, hidden = 1e-12 * gaussian(200, 1, 8), gaussian(200, 1, 32, seed=1)
+    exact, narrow = FeatureSums.of(zeta, hidden), FeatureSums.of(zeta.float(), hidden.float())
     assert narrow.total.dtype == torch.float64
     assert narrow.squares == pytest.approx(exact.squares, rel=1e-5)
     assert narrow.unbiased == pytest.approx(exact.unbiased, abs=1e-5 * exact.plug_in)

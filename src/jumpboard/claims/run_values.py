@@ -73,7 +73,7 @@ def of_signal(sites: Sequence[Row], site: int | None, k: int) -> Values:
     """Values of one run from its rows of `signal`, in the order of sites."""
     largest = max(sites, key=lambda row: float(row["signal_feature_sq"]))
     maximum = expected_maximum([float(row["signal_feature_sq"]) for row in sites], k)
-    values = {"signal_max": maximum, "signal_max_resolved": _resolved(largest)}
+    values: Values = {"signal_max": maximum, "signal_max_resolved": _resolved(largest)}
     if site is None:
         return values
     here = sites[site]

@@ -63,7 +63,7 @@ SCHEMA = Schema(
 CAPTION = (
     "Squared first-order feature signal against depth, one line per width, at the largest number of training samples: "
     "at one relative site, of the depths that have it; there without the scale of gradients and features; the largest "
-    "over the sites of a net. "
+    "over as many sites as the shallowest net has, mean over all choices of them. "
     "Columns: the training loss that most runs have reached; the end of training; slopes of the held-out lines on log2 "
     "depth. Lines: mean over seeds; bands and bars: two-sided 90 % t intervals, of held-out lines only. Hollow points: "
     "the signal of some seed is not resolved from 0; the axis is then linear around 0 (shaded unless linear "
@@ -125,7 +125,7 @@ def _title(checkpoint: str, rows: Sequence[Row]) -> str:
 
 def _label(statistic: str, rows: Sequence[Row]) -> str:
     if statistic == "largest":
-        return "largest over sites\nnats²/unit²"
+        return "largest of equally\nmany sites, nats²/unit²"
     place = Fraction(rows[0]["relative_site"]).limit_denominator(1000)
     site = f"{place.numerator if place.numerator > 1 else ''}L/{place.denominator}" if place else "0"
     return f"raw, at site {site}\nnats²/unit²" if statistic == "raw" else f"scale-free\nat site {site}"

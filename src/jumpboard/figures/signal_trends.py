@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jumpboard.claims.run_values import expected_maximum
 from jumpboard.claims.statistics import mean_interval, slopes
 from jumpboard.figures.cells import mean_columns
 from jumpboard.figures.measured import runs_of
@@ -67,20 +68,24 @@ def trends(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def _cells(rows: Sequence[Row], checkpoint: str, split: str, statistic: str, site: Fraction) -> Cells:
-    """Depths that have no such site are left out."""
+    """Depths that have no such site are left out. The largest is over as many sites as the shallowest net has."""
+    fewest = min((row["depth"] for row in rows), default=0) + 1
     return {
-        (depth, width): {seed: _square(sites, statistic, site) for seed, sites in seeds.items()}
+        (depth, width): {seed: _square(sites, statistic, site, fewest) for seed, sites in seeds.items()}
         for (depth, width), seeds in sorted(runs_of(rows, checkpoint, split).items())
         if statistic == "largest" or (site * depth).denominator == 1
     }
 
 
-def _square(sites: Sequence[Row], statistic: str, site: Fraction) -> Square | None:
+def _square(sites: Sequence[Row], statistic: str, site: Fraction, fewest: int) -> Square | None:
     name = "feature_scale_free_sq" if statistic == "scale_free" else "signal_feature_sq"
     if statistic != "largest":
         sites = [row for row in sites if row["site"] == site * row["depth"]]
     squares = [Square(row[name], (row["signal_feature_sq_low"] or 0) > 0) for row in sites if row[name] is not None]
-    return max(squares, key=lambda square: square.value, default=None)
+    largest = max(squares, key=lambda square: square.value, default=None)
+    if largest is None or statistic != "largest":
+        return largest
+    return Square(expected_maximum([square.value for square in squares], fewest), largest.resolved)
 
 
 def _rows(cells: Cells) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@
     P(flip) <= 1/(1 + r)  Cantelli    <= 1/r  Chebyshev    <= 1/(1 + d_align n_eff)  certificate
     P(flip) ~ Phi(-sqrt r)  normal approximation, not a bound
 
-`width` paper and the group's script, science.md section 5. S^2 is the unbiased (S^2)^, so numerators and denominators
+Paper `width` and the group's draft. S^2 is the unbiased (S^2)^, so numerators and denominators
 are unbiased, ratios nearly so. Two laws: Var Z, V and T as in `cross`; Var Z <= (V (n + m) + T)/(nm) keeps the
 certificate above Cantelli's bound. Rules: where S is not resolved (its lower limit is not above 0) everything but n_eff
 is None; if two laws have S resolved below 0, the four probabilities are 1. A ratio is None also where its numerator or

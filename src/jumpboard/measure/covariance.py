@@ -4,7 +4,7 @@
     lambda_max / mean variance                         participation ratio R^2/T, from unbiased (R^2)^ and T^
     max |Cov_ij|, i != j, beside the mean variance     the draft's criterion: max |Cov_ij| < 1e-5
 
-`depth` paper ("near-diagonal covariance"), science.md section 4; the last row is the group's draft. Finite samples show
+Paper `depth`, near-diagonal covariance [stated]; estimators derived; the last row is the draft's. Finite samples show
 off-diagonal energy, correlations and a large eigenvalue even where there are none, so each stands beside its mean over
 permutations of the samples, drawn for each coordinate apart: its own law stays, dependence on the others goes.
 

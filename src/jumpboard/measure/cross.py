@@ -3,8 +3,8 @@
     S = mu'nu    V_train = nu'Sigma nu    V_test = mu'Gamma mu    V = max(V_train, V_test)    T = tr(Sigma Gamma)
     R = tr Sigma    R2 = tr Sigma tr Gamma    diag = sum_j Sigma_jj Gamma_jj
 
-(science.md section 5; V so that the certificate stays valid.) Unbiased (derived; enumerated), with means x, y, scatter
-matrices C, K about them, f = <C, K>, and P = sum_j C_jj K_jj:
+(paper `width`, two laws; V so that the certificate stays valid.) Unbiased (derived), with means x, y, scatter matrices
+C, K about them, f = <C, K>, and P = sum_j C_jj K_jj:
 
     S^ = x'y    T^ = f/((n-1)(m-1))    V_train^ = y'Cy/(n-1) - T^/m    V_test^ = x'Kx/(m-1) - T^/n
     R^ = tr C/(n-1)    R2^ = tr C tr K/((n-1)(m-1))    diag^ = P/((n-1)(m-1))

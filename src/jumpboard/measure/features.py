@@ -28,12 +28,14 @@ def draw_features(units: int, generator: np.random.Generator) -> Tensor:
 
 def hidden_units(weights: Tensor, z: Tensor) -> Tensor:
     """z [B, P, N] -> relu(W1 z) [B, P, 4N], phi without its constant."""
-    return (z @ weights.mT).relu_()
+    hidden: Tensor = (z @ weights.mT).relu_()
+    return hidden
 
 
 def _squares(values: Tensor) -> Tensor:
     """Squared norm of each sample [B], float64."""
-    return torch.linalg.vector_norm(values, dim=(1, 2)).double().square()
+    norms: Tensor = torch.linalg.vector_norm(values, dim=(1, 2))
+    return norms.double().square()
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
     S = |mu|^2    V = mu' Sigma mu    T = tr(Sigma^2)    R = tr(Sigma)    R2 = R^2    diag = |diag Sigma|^2
 
-derived (science.md section 4); each estimator is checked by exact enumeration of small discrete laws. The stable form
+Derived; each estimator is checked by exact enumeration of small discrete laws. The stable form
 with `Y = X - mean`, `C = Y'Y`, `q_i = |y_i|^2`, `t = sum q_i y_i`, D = sum q, Q = sum q^2, F = |C|^2 and, over
 coordinates, P2 = sum_j (sum_i y_ij^2)^2, P4 = sum_ij y_ij^4, (n)_k the falling factorial:
 
@@ -148,7 +148,7 @@ def moments(rows: Rows) -> Moments:
 
 
 def raw_moments(rows: Rows) -> Moments:
-    """The same moments from the raw Gram matrix `G = XX'`, as printed in science.md section 4.
+    """The same moments from the raw Gram matrix `G = XX'`, as a sum over distinct rows.
 
     Equal to `moments` in exact arithmetic; cancels where the mean is large against the noise.
     """

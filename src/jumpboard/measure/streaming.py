@@ -2,7 +2,7 @@
 
     sum g    sum g g' (N x N)    sum |g|^2 g    sum |g|^4    per coordinate sum g^3, sum g^4        g = row - pilot
 
-(science.md section 4, derived). The pilot is the mean of the first batch, so that a mean of 10^4 times the noise loses
+(derived). The pilot is the mean of the first batch, so that a mean of 10^4 times the noise loses
 no digits. States can be added (batches measured apart) and subtracted (a jackknife block taken out); both first move
 the second state to the pilot of the first, exactly. The result is that of `moments` on all rows at once.
 """

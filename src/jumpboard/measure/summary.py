@@ -1,4 +1,4 @@
-"""All of science.md sections 4 and 5 for one or two row sets of any size: moments, alignment, bounds, limits, plug-ins.
+"""Moments, alignment, bounds, limits and plug-ins of one or two row sets of any size.
 
 One set: n rows of one law, and means over m = n rows. Two sets: n train and m test rows, independent of each other, of
 one law or two (see `cross` for what S, V, T, R, R2 and diag then stand for).
