@@ -16,7 +16,7 @@ from sklearn.datasets import load_digits
 
 from jumpboard.data import mnist1d, registry
 from jumpboard.data.card import card_rows
-from jumpboard.data.registry import draw_fresh, draw_rows
+from jumpboard.data.draw import draw_fresh, draw_rows
 from jumpboard.data.rows import Rows, check_rows
 from jumpboard.errors import InputError
 from jumpboard.schemas.card import CARD

@@ -126,17 +126,6 @@ def test_an_inserted_block_gains_what_the_signal_says(net: Net) -> None:
         assert errors[1] < 0.3 * errors[2], site
 
 
-def test_another_direction_gains_less() -> None:
-    """The steepest direction is the one that the signal's name promises: any other of equal norm has a smaller slope,
-    <direction, E[zeta phi']>."""
-    sums = FeatureSums.of(gaussian(30, 1, 4), gaussian(30, 1, 6, seed=1))
-    mean = sums.total / sums.n
-    assert sums.plug_in**0.5 == pytest.approx(float((mean * mean).sum() / mean.norm()), rel=1e-12)
-    for seed in range(50):
-        direction = gaussian(4, 6, seed=seed)
-        assert float((direction * mean).sum() / direction.norm()) < sums.plug_in**0.5
-
-
 def test_hidden_units_are_the_blocks() -> None:
     """relu(W1 z) at each position: without relu a block would be linear."""
     weights, z = draw_features(3, np.random.default_rng(0)).double(), gaussian(5, 2, 3)

@@ -18,8 +18,9 @@ from jumpboard.measure.features import FeatureSums, draw_features, hidden_units
 from jumpboard.measure.intervals import Estimate, Replicates, jackknife, moment_intervals
 from jumpboard.measure.moments import FloatArray, Moments, centred_sums, moments, plug_in
 from jumpboard.measure.records import signal_row
-from jumpboard.measure.sites import SiteSums, measure_sites, site_feature_signal, site_moments
+from jumpboard.measure.sites import SiteSums, batch_size, measure_sites, site_feature_signal, site_moments
 from jumpboard.nets.base import Leaves, Net, Site
+from jumpboard.nets.resnet import ResNet
 from oracles.gradients import feature_rows, loop_gradients, loop_rows
 from oracles.moments import FIELDS, Law
 from problems import PROBLEMS, inputs, labels, trained_leaves
@@ -313,6 +314,13 @@ def test_a_feature_signal_that_is_not_there_is_rarely_resolved() -> None:
         found.append(feature_interval(noise, hidden_units(weights, z)))
     assert np.mean([interval.resolved for interval in found]) <= 0.05
     assert np.mean([interval.low <= 0 <= interval.high for interval in found]) >= 0.9
+
+
+def test_large_maps_pass_in_small_batches() -> None:
+    """A batch of 1,000 pictures of CIFAR's size would take gigabytes in a ResNet, for nothing: it is slower too."""
+    assert batch_size(NAMED["resmlp_rms"]) == sites.BATCH
+    assert batch_size(ResNet(9, 16, (3, 32, 32), 10)) == 2**20 // (16 * 32 * 32)
+    assert batch_size(ResNet(9, 16, (3, 512, 512), 10)) == 1
 
 
 MEMORY = """

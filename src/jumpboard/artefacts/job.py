@@ -4,8 +4,8 @@
                                       --inputs NAME=PATH ... --outputs NAME=PATH ...
 
 A stage is a function of one `Job`. When it returns, a record (wall time, peak memory, device, host: all that may differ
-between equal runs) is written under `<root>/records/`, beside no output and read by no rule. The stage that lists the
-records leaves none: it would stand in no list.
+between equal runs) is written under `<root>/records/`, beside no output and read by no rule. The stages that run after
+the records are listed leave none: it would stand in no list.
 """
 
 import argparse
@@ -104,8 +104,6 @@ def _write_record(job: Job, started: float) -> None:
     output = next(iter(job.outputs.values()))
     place = output.resolve()
     root = job.root.resolve()
-    if any(path.resolve().is_relative_to(root / RECORDS) for path in job.outputs.values()):
-        return
     name = place.relative_to(root) if place.is_relative_to(root) else Path(job.stage, *output.parts[-3:])
     record = {
         "stage": job.stage,
@@ -125,7 +123,7 @@ def _write_record(job: Job, started: float) -> None:
     write_json(job.root / RECORDS / name.with_suffix(".json"), record)
 
 
-def run_stage(stage: str, body: Callable[[Job], None]) -> None:
+def run_stage(stage: str, body: Callable[[Job], None], recorded: bool = True) -> None:
     """Run `body` on the command line's job. Bad input ends in one line on standard error and status 2."""
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     started = time.time()
@@ -136,7 +134,8 @@ def run_stage(stage: str, body: Callable[[Job], None]) -> None:
         sys.exit(_bad_input(str(error)))
     except OSError as error:
         sys.exit(_bad_input(f"{error.filename}: {error.strerror}"))
-    _write_record(job, started)
+    if recorded:
+        _write_record(job, started)
 
 
 def _bad_input(message: str) -> int:

@@ -1,10 +1,12 @@
 """Rules by name: `kind` in config/claims.yaml -> the module that holds it. Imports none; outside the code digest."""
 
 import importlib
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from jumpboard.claims.base import Rule
 from jumpboard.errors import InputError
+
+if TYPE_CHECKING:
+    from jumpboard.claims.base import Rule
 
 MODULES = {
     "joint_gain": "jumpboard.claims.joint_gain",
@@ -16,8 +18,8 @@ MODULES = {
 }
 
 
-def rule_of(kind: str) -> Rule:
+def rule_of(kind: str) -> "Rule":
     """The module of a kind of rule. Raises InputError for an unknown one."""
     if kind not in MODULES:
         raise InputError(f"rule kind '{kind}' is not known; accepted: {', '.join(sorted(MODULES))}")
-    return cast(Rule, importlib.import_module(MODULES[kind]))
+    return cast("Rule", importlib.import_module(MODULES[kind]))

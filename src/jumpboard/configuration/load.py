@@ -77,6 +77,29 @@ def _check_cell(cell: Cell, config: Mapping[str, Any], datasets: Mapping[str, An
         )
 
 
+def _check_measurements(config: Mapping[str, Any], grid: Sequence[Cell]) -> None:
+    """A measurement of a net that is not trained, or of a checkpoint that is not kept, would silently do nothing."""
+    for index, block in enumerate(config.get("measurements", ())):
+        own = [cell for cell in grid if (cell.dataset, cell.arch) == (block["dataset"], block["arch"])]
+        if not own:
+            net = f"{block['dataset']}/{block['arch']}"
+            known = ", ".join(sorted({f"{cell.dataset}/{cell.arch}" for cell in grid}))
+            raise InputError(f"config: measurements[{index}] is of {net}, which the grid lacks; accepted: {known}")
+        for training in {cell.training for cell in own}:
+            kept = kept_checkpoints(config["trainings"][training])
+            unknown = [name for name in block["checkpoints"] if name not in kept]
+            if unknown:
+                accepted = f"those of trainings.{training}: {', '.join(kept)}"
+                raise InputError(f"config: measurements[{index}] has checkpoint '{unknown[0]}'; accepted: {accepted}")
+
+
+def kept_checkpoints(recipe: Mapping[str, Any]) -> list[str]:
+    """Names of the checkpoints that a training recipe keeps, if the run gets so far."""
+    asked = recipe.get("checkpoints", {})
+    levels = [f"loss_{level:g}" for level in asked.get("losses", ())]
+    return ["init", *(f"step_{step}" for step in asked.get("steps", ())), *levels, "final"]
+
+
 def resolve(config: Mapping[str, Any], datasets: Mapping[str, Any], claims: Mapping[str, Any]) -> Configuration:
     """Validate and expand. Raises InputError for the first thing that is wrong."""
     validate(config, "config", "config")
@@ -91,6 +114,14 @@ def resolve(config: Mapping[str, Any], datasets: Mapping[str, Any], claims: Mapp
     grid = cells(config["grid"])
     for cell in grid:
         _check_cell(cell, config, datasets)
+    for name, recipe in config["trainings"].items():
+        late = [step for step in recipe.get("checkpoints", {}).get("steps", ()) if step > recipe["steps"]]
+        if late:
+            last = recipe["steps"]
+            raise InputError(
+                f"config: trainings.{name}.checkpoints.steps has {late[0]}; accepted: 1 to {last}, its steps"
+            )
+    _check_measurements(config, grid)
     return Configuration(config, datasets, claims, grid)
 
 

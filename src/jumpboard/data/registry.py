@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
-from jumpboard.data.rows import DRAWN, Rows, cut
 from jumpboard.errors import InputError
 
 MODULES = {
@@ -20,7 +19,8 @@ MODULES = {
 }
 
 
-def _loader(spec: Mapping[str, Any]) -> ModuleType:
+def loader(spec: Mapping[str, Any]) -> ModuleType:
+    """The module of an inventory entry. Raises InputError for an unknown loader or option."""
     name = spec.get("loader")
     if name not in MODULES:
         raise InputError(f"data loader '{name}' is not known; accepted: {', '.join(sorted(MODULES))}")
@@ -30,36 +30,3 @@ def _loader(spec: Mapping[str, Any]) -> ModuleType:
         accepted = ", ".join(module.OPTIONS) or "none"
         raise InputError(f"data loader '{name}' does not know options {unknown}; accepted: {accepted}")
     return module
-
-
-def _draw(spec: Mapping[str, Any], count: int, seed: int) -> Rows:
-    if not 0 <= seed < 2**32:
-        raise InputError(f"seed {seed} of data loader '{spec['loader']}' must lie in 0 to 2**32 - 1")
-    rows: Rows = _loader(spec).draw(spec, count, seed)
-    return rows
-
-
-def draw_rows(spec: Mapping[str, Any]) -> dict[str, Rows]:
-    """All splits of an inventory entry, in the order train, validation, test; its seed alone determines them.
-
-    Raises InputError for an unknown loader, option or split, or more rows than a finite source holds.
-    """
-    sizes = spec["splits"]
-    if set(sizes) - set(DRAWN) or not sizes or min(sizes.values()) < 1:
-        raise InputError(f"splits {dict(sizes)}: accepted are sizes of at least 1 for any of {', '.join(DRAWN)}")
-    return cut(_draw(spec, sum(sizes.values()), spec["seed"]), sizes)
-
-
-def draw_fresh(spec: Mapping[str, Any]) -> Rows:
-    """The rows of the entry's `fresh` block: the same law, a seed of their own, nothing shared with the splits.
-
-    Raises InputError where the source is a finite set, the block is missing or its seed is that of the splits.
-    """
-    if not _loader(spec).SAMPLER:
-        raise InputError(f"data loader '{spec['loader']}' has no fresh rows: its source is a finite set, no sampler")
-    fresh = spec.get("fresh")
-    if fresh is None:
-        raise InputError(f"this entry of data loader '{spec['loader']}' has no `fresh` block of seed and samples")
-    if fresh["seed"] == spec["seed"]:
-        raise InputError(f"fresh seed {fresh['seed']} is the seed of the splits; fresh rows need another one")
-    return _draw(spec, fresh["samples"], fresh["seed"])

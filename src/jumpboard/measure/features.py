@@ -17,6 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from jumpboard.measure.gradients import over_positions
+
 EXPANSION = 4
 
 
@@ -51,7 +53,7 @@ class FeatureSums:
     @classmethod
     def of(cls, zeta: Tensor, hidden: Tensor) -> "FeatureSums":
         """The sums of a batch, zeta [B, P, N] and hidden [B, P, F - 1]; phi is [hidden, 1]."""
-        shifts = zeta.sum(1)
+        shifts = over_positions(zeta)
         phi_squares = _squares(hidden) + hidden.shape[1]
         if hidden.shape[1] == 1:
             total, squares = shifts.mT @ hidden[:, 0], _squares(zeta) * phi_squares

@@ -39,3 +39,8 @@ def site_gradients(net: Net, leaves: Leaves, x: Tensor, y: Tensor, train: bool =
         (net.positions(z.detach(), members), net.positions(zeta, members))
         for z, zeta in zip(streams, gradients, strict=True)
     ]
+
+
+def over_positions(zeta: Tensor) -> Tensor:
+    """zeta [B, P, N] summed over positions, [B, N]; the same memory where there is one."""
+    return zeta[:, 0] if zeta.shape[1] == 1 else zeta.sum(1)

@@ -1,8 +1,9 @@
 """All that is measured of one net on one set of samples, site by site, in one pass over the samples.
 
 The samples are cut into blocks of neighbours. Each block has a state of its own, so that the jackknife can leave it
-out; memory grows with the number of blocks, never with the number of samples. The first `pool` rows of every site are
-kept for what needs rows: correlations, their null, heat maps.
+out; memory grows with the number of blocks, never with the number of samples. Batches are cut for speed alone and may
+end within a block. The first `pool` rows of every site are kept for what needs rows: correlations, their null, heat
+maps.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +16,7 @@ import numpy as np
 from torch import Tensor
 
 from jumpboard.measure.features import FeatureSums, hidden_units
-from jumpboard.measure.gradients import site_gradients
+from jumpboard.measure.gradients import over_positions, site_gradients
 from jumpboard.measure.intervals import Estimate, Replicates, jackknife, moment_intervals
 from jumpboard.measure.jackknife import delete_state_sums
 from jumpboard.measure.moments import FloatArray, Moments, Rows, centre, plug_in, unbiased
@@ -23,6 +24,7 @@ from jumpboard.measure.streaming import MomentState
 from jumpboard.nets.base import Leaves, Net
 
 BATCH = 1000
+NUMBERS = 2**20
 
 
 @dataclass
@@ -39,6 +41,12 @@ class SiteSums:
         return np.concatenate(self.pool)
 
 
+def batch_size(net: Net) -> int:
+    """Samples that pass through a net at once: at most `BATCH`, and `NUMBERS` numbers in the largest stream."""
+    largest = max(site.units * site.positions for site in net.sites())
+    return max(1, min(BATCH, NUMBERS // largest))
+
+
 def measure_sites(
     net: Net, leaves: Leaves, x: Tensor, y: Tensor, *, weights: Sequence[Tensor] = (), blocks: int = 20, pool: int = 0
 ) -> list[SiteSums]:
@@ -48,10 +56,11 @@ def measure_sites(
     """
     sums = [SiteSums([], [], []) for _ in range(net.depth + 1)]
     edges = np.linspace(0, len(x), min(blocks, len(x)) + 1).astype(int)
-    for start in range(0, len(x), BATCH):
-        batch = slice(start, start + BATCH)
+    step = batch_size(net)
+    for start in range(0, len(x), step):
+        batch = slice(start, start + step)
         for site, (z, zeta) in enumerate(site_gradients(net, leaves, x[None, batch], y[None, batch])):
-            rows = zeta[0].sum(1).cpu().numpy()
+            rows = over_positions(zeta[0]).cpu().numpy()
             hidden = hidden_units(weights[site], z[0]) if weights else None
             for block, part in _parts(edges, start, len(rows)):
                 _add_rows(sums[site], block, rows[part], pool)
@@ -60,7 +69,7 @@ def measure_sites(
     return sums
 
 
-def _parts(edges: FloatArray, start: int, count: int) -> Iterator[tuple[int, slice]]:
+def _parts(edges: np.ndarray, start: int, count: int) -> Iterator[tuple[int, slice]]:
     """The blocks that a batch of `count` samples from `start` on touches, and where they lie in it."""
     cuts = np.clip(edges - start, 0, count)
     return ((block, slice(low, high)) for block, (low, high) in enumerate(pairwise(cuts)) if low < high)

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from jumpboard.artefacts.job import Job, run_stage
 from jumpboard.artefacts.tables import write_table
 from jumpboard.data.card import card_rows
-from jumpboard.data.registry import draw_rows
+from jumpboard.data.draw import draw_rows
 from jumpboard.data.splits import read_splits, write_splits
 from jumpboard.schemas.card import CARD
 

@@ -1,7 +1,7 @@
 """`prepare_fresh`: further samples of a data set's law, from a seed of their own, normalised as the data set is."""
 
 from jumpboard.artefacts.job import Job, run_stage
-from jumpboard.data.registry import draw_fresh
+from jumpboard.data.draw import draw_fresh
 from jumpboard.data.splits import read_splits, write_splits
 
 

@@ -91,4 +91,4 @@ def body(job: Job) -> None:
 
 
 if __name__ == "__main__":
-    run_stage("release", body)
+    run_stage("release", body, recorded=False)

@@ -37,4 +37,4 @@ def body(job: Job) -> None:
 
 
 if __name__ == "__main__":
-    run_stage("write_manifest", body)
+    run_stage("write_manifest", body, recorded=False)
