@@ -83,3 +83,10 @@ def test_a_block_is_replaced_between_its_markers_and_nowhere_else(tmp_path: Path
     assert read_block(page, "x") == "new\nlines"
     with pytest.raises(InputError, match=r"page\.md: needs one line with 'generated: y'"):
         replace_block(page, "y", "")
+
+
+def test_minutes_are_those_in_which_a_job_ran() -> None:
+    """Overlapping jobs take 90 s, one after a pause 30 s; a release made in two calls must not count the pause."""
+    spans = ((0.0, 60.0), (30.0, 60.0), (10.0, 5.0), (1000.0, 30.0))
+    records = [{"started": start, "wall_seconds": length} for start, length in spans]
+    assert wall_minutes(records) == pytest.approx(2.0)

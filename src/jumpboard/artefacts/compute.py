@@ -15,10 +15,13 @@ def read_records(results: Path) -> list[dict[str, Any]]:
 
 
 def wall_minutes(records: list[dict[str, Any]]) -> float:
-    """Minutes from the start of the first job to the end of the last; right for a run made in one go."""
-    starts = [float(record["started"]) for record in records]
-    ends = [start + float(record["wall_seconds"]) for start, record in zip(starts, records, strict=True)]
-    return (max(ends) - min(starts)) / 60
+    """Minutes during which at least one job ran: pauses between two calls of a run do not count."""
+    spans = sorted((float(record["started"]), float(record["wall_seconds"])) for record in records)
+    seconds, until = 0.0, 0.0
+    for start, length in spans:
+        seconds += max(0.0, start + length - max(start, until))
+        until = max(until, start + length)
+    return seconds / 60
 
 
 def compute_table(records: list[dict[str, Any]]) -> str:

@@ -99,7 +99,7 @@ def draw(rows: Sequence[Row]) -> Figure:
             for axes, checkpoint in zip(down, checkpoints, strict=False):
                 _curves(axes, here, checkpoint, widths)
                 log_axis(axes, depths)
-                axes.tick_params(labelleft=checkpoint == checkpoints[0])
+                axes.tick_params(labelleft=checkpoint == checkpoints[0] or not _common_axis(here))
             down[0].set_ylabel(_label(statistic, here))
             if sloped:
                 slope_panel(down[-1], _slopes(here, checkpoints))
@@ -131,9 +131,14 @@ def _label(statistic: str, rows: Sequence[Row]) -> str:
     return f"raw, at site {site}\nnats²/unit²" if statistic == "raw" else f"scale-free\nat site {site}"
 
 
+def _common_axis(rows: Sequence[Row]) -> bool:
+    """Sizes of different checkpoints fit one axis only if it is logarithmic."""
+    return all(row["resolved"] for row in rows if row["n"])
+
+
 def _curves(axes: Axes, rows: Sequence[Row], checkpoint: str, widths: Sequence[int]) -> None:
-    """The panel of one checkpoint; `rows` are those of all checkpoints, which have the same y axis."""
-    shown = [row for row in rows if row["n"]]
+    """The panel of one checkpoint; `rows` are those of all checkpoints, which share a logarithmic y axis."""
+    shown = [row for row in rows if row["n"] and (_common_axis(rows) or row["checkpoint"] == checkpoint)]
     held_out = [row[limit] for row in shown if row["split"] == "test" for limit in ("low", "high")]
     unresolved = [row["signal"] for row in shown if not row["resolved"]]
     if shown:
