@@ -28,7 +28,7 @@ release: $(INSTALLED)
 	$(BIN)/snakemake --cores all release
 
 $(INSTALLED): requirements.lock pyproject.toml
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed: make PYTHON=python3.11")'
+	$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14) and "Python 3.11 to 3.13 is needed: make PYTHON=python3.11")'
 	$(PYTHON) -m venv --clear .venv
 	$(if $(TORCH_INDEX),$(BIN)/pip install --index-url $(TORCH_INDEX) $$(grep -E '^torch(vision)?==' requirements.lock))
 	$(BIN)/pip install -r requirements.lock

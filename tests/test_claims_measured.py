@@ -24,6 +24,7 @@ from jumpboard.claims.observations import Observations
 from jumpboard.claims.readme_table import readme_table
 from jumpboard.claims.run_values import of_covariance, of_moments, of_signal, run_values, site_of
 from jumpboard.errors import InputError
+from jumpboard.figures.signal_trends import trends
 from jumpboard.schemas.claims import CLAIMS
 from jumpboard.schemas.covariance import COVARIANCE
 from jumpboard.schemas.metrics import METRICS
@@ -150,6 +151,15 @@ def test_values_of_a_run_are_those_computed_by_hand() -> None:
         "null_draft_share": pytest.approx(2 / 3),
         "tiny_variance_share": pytest.approx(1 / 3),
     }
+
+
+def test_the_number_of_sites_compared_is_each_nets_own() -> None:
+    """A shallower net of another data set must not change what is the largest of this one's sites."""
+    rows = sites(SIGNAL, lambda **key: {"signal_feature_sq": float(key["site"])}, depths=(2, 4))
+    other = [{**row, "dataset": "other", "depth": 1} for row in rows if row["depth"] == 2 and row["site"] < 2]
+    alone, together = (run_values({"signal": part}, ["signal"], "test", None) for part in (rows, rows + other))
+    assert all(together[run] == values for run, values in alone.items())
+    assert {run[3]: values["signal_max"] for run, values in alone.items()} == {2: 2.0, 4: pytest.approx(3.5)}
 
 
 @given(depth=st.integers(1, 200), part=st.fractions(0, 1, max_denominator=6))
@@ -603,3 +613,15 @@ def test_the_stage_reads_collected_tables_and_expects_what_is_measured(whole: Ta
         "near_diagonal": "contradicted",
         "near_diagonal_draft": "supported",
     }
+
+
+def test_the_figure_shows_the_slopes_that_the_ledger_judges() -> None:
+    """Title and verdict once differed: the figure averaged over widths that some run had not reached."""
+    rows = without(signals(-1, sd=0.2), checkpoint="loss_1", depth=1, width=8, seed=2)
+    drawn = {(row["statistic"], row["checkpoint"]): row for row in trends(rows) if row["split"] == "test"}
+    names = {"signal_decay_raw": "raw", "signal_decay_scale_free": "scale_free", "signal_decay_maximum": "largest"}
+    for claim, statistic in names.items():
+        for checkpoint, verdict in judged(claim, {"signal": rows}).items():
+            shown = drawn[statistic, checkpoint]
+            mean = [shown[name] for name in ("mean_slope", "mean_slope_low", "mean_slope_high")]
+            assert mean == pytest.approx([verdict[name] for name in ("estimate", "low", "high")]), (claim, checkpoint)

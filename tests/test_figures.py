@@ -204,12 +204,12 @@ def test_direct_labels_do_not_overlap() -> None:
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_second_run_writes_the_same_bytes(name: str, tmp_path: Path) -> None:
-    """Symptoms, row 19. The title's date or a random id in the SVG would make every figure look changed."""
+    """The title's date or a random id in the SVG would make every figure look changed."""
     runs = []
     for run in ("first", "second"):
         figure = figure_module(name).draw(rows_of(name, sources(**GRIDS["convolutional"])))
         svg, png = tmp_path / f"{run}.svg", tmp_path / f"{run}.png"
-        save(figure, svg, png)
+        save(figure, svg, png, "what it shows")
         runs.append((svg.read_bytes(), png.read_bytes()))
     assert runs[0] == runs[1]
     assert b"<dc:date>" not in runs[0][0]
@@ -331,6 +331,7 @@ def test_a_net_all_of_whose_runs_diverged_still_has_a_figure(name: str, tmp_path
         figure_module(name).draw(rows_of(name, diverge(sources(**GRIDS["convolutional"])))),
         tmp_path / "f.svg",
         tmp_path / "f.png",
+        "what it shows",
     )
 
 
@@ -569,5 +570,5 @@ def test_order_and_share_of_a_planted_matrix() -> None:
 def test_maps_of_a_wide_net_stay_small(tmp_path: Path) -> None:
     """Cells drawn one by one would make megabytes."""
     rows = rows_of("correlation_maps", measured(depths=(4,), widths=(64, 128, 160), samples=500, seeds=(0,)))
-    save(figure_module("correlation_maps").draw(rows), tmp_path / "f.svg", tmp_path / "f.png")
+    save(figure_module("correlation_maps").draw(rows), tmp_path / "f.svg", tmp_path / "f.png", "what it shows")
     assert (tmp_path / "f.svg").stat().st_size < 300_000

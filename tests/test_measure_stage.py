@@ -167,14 +167,20 @@ def test_signal_and_moments_say_the_same(measured: Measured) -> None:
 
 
 def test_heat_maps_are_of_the_final_nets_on_test_samples(measured: Measured) -> None:
-    """Every pair of the chosen site, once, and nothing of other sites."""
+    """Every pair of the chosen site and each coordinate with itself, once, and nothing of other sites."""
     rows = measured.rows(CORRELATIONS)
     assert {(row["seed"], row["checkpoint"], row["site"], row["split"]) for row in rows} == {
         (seed, "final", 1, "test") for seed in (3, 1, 4)
     }
-    pairs = [(i, j) for i in range(8) for j in range(i + 1, 8)]
+    pairs = [(i, j) for i in range(8) for j in range(i, 8)]
     assert [(row["i"], row["j"]) for row in rows] == 3 * pairs
     assert all(abs(row[name]) <= 1 + 1e-12 for row in rows for name in ("correlation", "null_correlation"))
+    own = [row for row in rows if row["i"] == row["j"]]
+    variance = {(row["seed"], row["i"]): row["covariance"] for row in own}
+    assert all(row["correlation"] == pytest.approx(1) for row in own)
+    for row in rows:
+        scale = (variance[row["seed"], row["i"]] * variance[row["seed"], row["j"]]) ** 0.5
+        assert row["covariance"] == pytest.approx(row["correlation"] * scale)
 
 
 @pytest.mark.parametrize(

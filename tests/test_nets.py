@@ -54,6 +54,12 @@ def test_parameter_count(net: Net) -> None:
     assert net.parameter_count() == sum(leaves[name].size for name in net.parameter_shapes())
 
 
+@pytest.mark.parametrize(("depth", "width"), [(1, 8), (4, 16), (16, 64)])
+def test_parameter_count_of_the_reference_net(depth: int, width: int) -> None:
+    """Counted by hand: W_in of 40 inputs, two square matrices a block, a head of 10 classes, and nothing else."""
+    assert ResMLP(depth, width, (40,), 10).parameter_count() == 40 * width + 2 * depth * width**2 + 10 * width
+
+
 @pytest.mark.parametrize(("layers", "millions"), [(20, 0.27), (32, 0.46), (44, 0.66), (56, 0.85), (110, 1.7)])
 def test_published_sizes(layers: int, millions: float) -> None:
     """Our ResNet-20 ... 110 would not be the nets of He et al. (2015), table 6."""

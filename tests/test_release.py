@@ -17,7 +17,7 @@ from jumpboard.configuration.validation import checkout
 from jumpboard.errors import InputError
 from jumpboard.schemas.claims import CLAIMS
 from jumpboard.schemas.metrics import METRICS
-from jumpboard.stages.release import NOT_SHIPPED, expected_numbers
+from jumpboard.stages.release import NOT_SHIPPED, check_default, expected_numbers
 
 RESULTS = checkout() / "results" / paths.RELEASED
 FIGURES = checkout() / "figures" / paths.RELEASED
@@ -70,6 +70,16 @@ def test_verdicts_carry_the_digests_of_the_rules_that_are_in_force() -> None:
     rows = read_table(RESULTS / paths.CLAIMS, CLAIMS).to_pylist()
     assert {row["claim"] for row in rows} == set(claims)
     assert {row["rule_digest"] for row in rows} == {config_digest(claim) for claim in claims.values()}
+
+
+def test_a_run_of_another_config_is_not_released(tmp_path: Path) -> None:
+    """Numbers of a smoke run in the README would be false claims about the papers."""
+    check_default(RESULTS)
+    stored = json.loads((RESULTS / paths.CONFIG).read_text(encoding="utf-8"))
+    stored["config"]["trainings"]["resmlp"]["steps"] = 3
+    (tmp_path / paths.CONFIG).write_text(json.dumps(stored), encoding="utf-8")
+    with pytest.raises(InputError, match=r"config\.json: not the config of config/config\.yaml"):
+        check_default(tmp_path)
 
 
 def test_a_block_is_replaced_between_its_markers_and_nowhere_else(tmp_path: Path) -> None:

@@ -26,7 +26,6 @@ from oracles.moments import FIELDS, Law
 from problems import PROBLEMS, inputs, labels, trained_leaves
 
 NAMED = {problem.name: problem.net() for problem in PROBLEMS}
-MEASURED = ("resmlp_bias", "resmlp_picture", "resnet_batch_strided", "resnet_rms_post")
 some_nets = pytest.mark.parametrize(
     "name", ["resmlp_bias", "resmlp_picture", "resnet_batch_strided", "resnet_rms_post"]
 )

@@ -94,7 +94,7 @@ def _judged(claim: str, rule: Rule, minimum: Mapping[str, int], seen: Observatio
     ruling = rule.judge(seen)
     decided = SUPPORTED if ruling.verdict == INCONCLUSIVE else ruling.verdict
     null = rule.null(seen, claim, decided)
-    if null.share > TOLERATED:
+    if null.share > TOLERATED and ruling.verdict != INCONCLUSIVE:
         reason = f"control not null: {null.share:.0%} {null.meaning}"
         ruling = replace(ruling, verdict=INCONCLUSIVE, reason=reason)
     main = ruling.main

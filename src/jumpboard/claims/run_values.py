@@ -119,7 +119,10 @@ def _reduced(table: str, rows: Iterable[Row], split: str, relative_site: str | N
     for row in rows:
         if row["split"] == split:
             by_run[_run(row)].append(row)
-    fewest = min((own[0]["depth"] for own in by_run.values()), default=0) + 1
+    shallowest: dict[tuple[str, str], int] = {}
+    for own in by_run.values():
+        net = (own[0]["dataset"], own[0]["arch"])
+        shallowest[net] = min(own[0]["depth"], shallowest.get(net, own[0]["depth"]))
     reduced: dict[Identity, Row] = {}
     for run, own in by_run.items():
         depth = own[0]["depth"]
@@ -129,6 +132,7 @@ def _reduced(table: str, rows: Iterable[Row], split: str, relative_site: str | N
             raise InputError(
                 f"table {table}: the run {_named(run)} has sites {found}; accepted: 0 to {depth}, each once"
             )
+        fewest = shallowest[own[0]["dataset"], own[0]["arch"]] + 1
         values = REDUCERS[table](sites, None if relative_site is None else site_of(relative_site, depth), fewest)
         reduced[run] = {"status": "trained", **{name: _finite(value) for name, value in values.items()}}
     return reduced

@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from jumpboard.configuration.grid import Cell, cells
+from jumpboard.configuration.selection import measurement
 from jumpboard.configuration.validation import checkout, validate
 from jumpboard.errors import InputError
 
@@ -77,7 +78,7 @@ def _check_cell(cell: Cell, config: Mapping[str, Any], datasets: Mapping[str, An
         )
 
 
-def _check_measurements(config: Mapping[str, Any], grid: Sequence[Cell]) -> None:
+def _check_measurements(config: Mapping[str, Any], datasets: Mapping[str, Any], grid: Sequence[Cell]) -> None:
     """A measurement of a net that is not trained, or of a checkpoint that is not kept, would silently do nothing."""
     for index, block in enumerate(config.get("measurements", ())):
         own = [cell for cell in grid if (cell.dataset, cell.arch) == (block["dataset"], block["arch"])]
@@ -85,6 +86,13 @@ def _check_measurements(config: Mapping[str, Any], grid: Sequence[Cell]) -> None
             net = f"{block['dataset']}/{block['arch']}"
             known = ", ".join(sorted({f"{cell.dataset}/{cell.arch}" for cell in grid}))
             raise InputError(f"config: measurements[{index}] is of {net}, which the grid lacks; accepted: {known}")
+        if not any(measurement(cell, {"measurements": [block]}) for cell in own):
+            raise InputError(f"config: measurements[{index}].only is {block['only']}, which no cell of the grid has")
+        if "fresh" in block["splits"] and "fresh" not in datasets[block["dataset"]]:
+            raise InputError(
+                f"config: measurements[{index}].splits has fresh, which {block['dataset']} has none of;"
+                " accepted: train, validation, test"
+            )
         for training in {cell.training for cell in own}:
             kept = kept_checkpoints(config["trainings"][training])
             unknown = [name for name in block["checkpoints"] if name not in kept]
@@ -121,7 +129,7 @@ def resolve(config: Mapping[str, Any], datasets: Mapping[str, Any], claims: Mapp
             raise InputError(
                 f"config: trainings.{name}.checkpoints.steps has {late[0]}; accepted: 1 to {last}, its steps"
             )
-    _check_measurements(config, grid)
+    _check_measurements(config, datasets, grid)
     return Configuration(config, datasets, claims, grid)
 
 

@@ -30,6 +30,7 @@ COLLECTED = {  # table -> the rule that makes it cell by cell
     "covariance": "measure_gradients",
     "correlations": "measure_gradients",
 }
+CHOOSES_CELLS = ("dataset", "arch", "only")  # of a measurement: which cells it covers, not what is done to them
 KEEPS_CHECKPOINTS = ("train_baseline",)
 FIGURE_FILES = ("svg", "png", "parquet")
 
@@ -114,10 +115,11 @@ class Plan:
                 }
             case "measure_gradients":
                 cell = self.cell(keys)
+                block = dict(measurement(cell, config) or {})
                 return {
-                    **cell.as_json(),
+                    **{name: value for name, value in cell.as_json().items() if name != "training"},
                     "net": config["nets"][cell.arch],
-                    "measurement": measurement(cell, config),
+                    "measurement": {name: value for name, value in block.items() if name not in CHOOSES_CELLS},
                     "device": config["device"],
                 }
             case "collect":

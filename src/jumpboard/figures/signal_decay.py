@@ -57,7 +57,7 @@ SCHEMA = Schema(
         Column("resolved", "bool", "-", "the lower limit of every seed's own interval lies above 0"),
         Column("scale", "string", "-", "log: slopes of log2 of the square; linear: of the square over its RMS"),
         *_slope("slope", "slope of this width's line on log2 depth, mean over seeds"),
-        *_slope("mean_slope", "the same, first averaged over widths"),
+        *_slope("mean_slope", "the same, first averaged over the widths that every run reached"),
     ),
 )
 CAPTION = (

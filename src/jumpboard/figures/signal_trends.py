@@ -61,9 +61,10 @@ def trends(rows: Sequence[Row]) -> list[dict[str, Any]]:
         for checkpoint in filter(None, (matched_loss(rows), "final")):
             for split in filter(splits.__contains__, SPLITS):
                 cells = _cells(rows, checkpoint, split, statistic, site)
+                whole = reached_by_all(rows, checkpoint, split)
                 relative = None if statistic == "largest" else float(site)
                 place = {"checkpoint": checkpoint, "split": split, "statistic": statistic, "relative_site": relative}
-                table += [place | row for row in _rows(cells)]
+                table += [place | row for row in _rows(cells, whole)]
     return table
 
 
@@ -88,14 +89,23 @@ def _square(sites: Sequence[Row], statistic: str, site: Fraction, fewest: int) -
     return Square(expected_maximum([square.value for square in squares], fewest), largest.resolved)
 
 
-def _rows(cells: Cells) -> list[dict[str, Any]]:
-    """Means and slopes of one panel."""
-    scale, scaled = _scale([run for seeds in cells.values() for run in seeds.values() if run])
+def reached_by_all(rows: Sequence[Row], checkpoint: str, split: str) -> set[int]:
+    """The widths at which every run has come to a checkpoint: the only ones that the claims compare depths at."""
+    seeds_of = runs_of(rows, checkpoint, split)
+    short = {width for (_, width), seeds in seeds_of.items() if not all(seeds.values())}
+    return {width for _, width in seeds_of} - short
+
+
+def _rows(cells: Cells, whole: set[int]) -> list[dict[str, Any]]:
+    """Means and slopes of one panel; scale and mean slope are those of the widths `whole`, if there are any."""
+    scaled_by = {key: seeds for key, seeds in cells.items() if key[1] in whole} or cells
+    scale, scaled = _scale([run for seeds in scaled_by.values() for run in seeds.values() if run])
     lines: dict[int, dict[int, dict[int, float]]] = defaultdict(dict)
     for (depth, width), seeds in cells.items():
         lines[width][depth] = {seed: scaled(run.value) for seed, run in seeds.items() if run}
     found = {width: _slopes(line) for width, line in lines.items()}
-    overall = _slope_columns("mean_slope", _averaged([line for line in found.values() if line]))
+    compared = [line for width, line in found.items() if line and width in whole]
+    overall = _slope_columns("mean_slope", _averaged(compared))
     table = []
     for (depth, width), seeds in cells.items():
         own = [run for run in seeds.values() if run]

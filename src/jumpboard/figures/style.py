@@ -92,13 +92,14 @@ def _on_map(name: str, position: float) -> Colour:
     return float(red), float(green), float(blue), float(alpha)
 
 
-def save(figure: Figure, svg: Path, png: Path) -> None:
-    """Write the figure as SVG and as PNG of 200 dpi, each whole or not at all, without date or software in it."""
+def save(figure: Figure, svg: Path, png: Path, caption: str) -> None:
+    """Write the figure as SVG and as PNG of 200 dpi, each whole or not at all, its caption in the metadata as
+    description, without date or software."""
     with styled():
         with replacing(svg) as temporary:
-            figure.savefig(temporary, format="svg", metadata={"Date": None, "Creator": None})
+            figure.savefig(temporary, format="svg", metadata={"Date": None, "Creator": None, "Description": caption})
         with replacing(png) as temporary:
-            figure.savefig(temporary, format="png", dpi=200, metadata={"Software": None})
+            figure.savefig(temporary, format="png", dpi=200, metadata={"Software": None, "Description": caption})
 
 
 def save_pdf(figure: Figure, pdf: Path) -> None:

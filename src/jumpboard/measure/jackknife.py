@@ -10,9 +10,7 @@ multiply-adds, 16 N^2 bytes for C and one product, and the rows of one block.
 """
 
 from collections.abc import Sequence
-from dataclasses import fields
 from functools import reduce
-from typing import Any
 
 import numpy as np
 
@@ -70,8 +68,26 @@ def delete_block_sums(rows: CentredRows) -> tuple[CentredSums, CentredSums]:
 def delete_state_sums(blocks: Sequence[MomentState]) -> tuple[CentredSums, CentredSums]:
     """The same from the streamed state of each block, for rows that cannot be read again; N x N numbers per block."""
     total = reduce(MomentState.merged, blocks)
-    left = [total.without(block).sums() for block in blocks]
-    stacked: dict[str, Any] = {
-        field.name: np.array([getattr(one, field.name) for one in left]) for field in fields(CentredSums)
-    }
-    return total.sums(), CentredSums(**{**stacked, "N": left[0].N})
+    parts = [block.moved(total.pilot) for block in blocks]
+
+    def left(name: str) -> FloatArray:
+        return np.asarray(getattr(total, name) - np.array([getattr(part, name) for part in parts]), dtype=np.float64)
+
+    n, first, outer, third, pilot = left("n"), left("first"), left("outer"), left("third"), total.pilot
+    d, squares = first / n[:, None], outer.diagonal(axis1=1, axis2=2)
+    cp, cd = outer @ pilot, np.einsum("bij,bj->bi", outer, d)
+    remaining = PilotSums(
+        n=n,
+        pilot=pilot,
+        d=d,
+        t=third,
+        D=squares.sum(axis=1),
+        Q=left("fourth"),
+        pcp=cp @ pilot,
+        pcd=dots(cp, d),
+        dcd=dots(cd, d),
+        F=np.einsum("bij,bij->b", outer, outer),
+    )
+    powers = zip(n, first, squares, left("cubes"), left("fourths"), strict=True)
+    axes = np.array([coordinate_sums(*one) for one in powers]).T
+    return total.sums(), remaining.centred(len(pilot), *axes)

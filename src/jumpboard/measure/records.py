@@ -77,23 +77,31 @@ def covariance_row(place: Mapping[str, Any], rows: FloatArray, draws: np.random.
     }
 
 
-def correlation_matrix(rows: FloatArray) -> FloatArray:
-    """Correlations [N, N] of rows [n, N]; 0 for a coordinate that never varies."""
+def covariance_matrix(rows: FloatArray) -> FloatArray:
+    """Covariances [N, N] of rows [n, N], divisor n - 1."""
     _, centred = centre(rows)
-    norms = np.sqrt((centred**2).sum(axis=0))
-    unit = np.divide(centred, norms, out=np.zeros_like(centred), where=norms > 0)
-    matrix: FloatArray = unit.T @ unit
+    matrix: FloatArray = centred.T @ centred / (len(rows) - 1)
+    return matrix
+
+
+def correlation_matrix(covariances: FloatArray) -> FloatArray:
+    """Correlations of covariances [N, N]; 0 for a coordinate that never varies."""
+    sd = np.sqrt(covariances.diagonal())
+    scale = np.outer(sd, sd)
+    matrix: FloatArray = np.divide(covariances, scale, out=np.zeros_like(covariances), where=scale > 0)
     return matrix
 
 
 def correlation_rows(place: Mapping[str, Any], rows: FloatArray, draws: np.random.Generator) -> Iterator[Row]:
-    """Rows of `correlations`: every pair of coordinates, with one permuted null."""
-    observed, null = correlation_matrix(rows), correlation_matrix(draws.permuted(rows, axis=0))
-    for i, j in zip(*np.triu_indices(len(observed), k=1), strict=True):
+    """Rows of `correlations`: every pair of coordinates and each with itself, with one permuted null."""
+    covariances = covariance_matrix(rows)
+    observed, null = (correlation_matrix(one) for one in (covariances, covariance_matrix(draws.permuted(rows, axis=0))))
+    for i, j in zip(*np.triu_indices(len(observed)), strict=True):
         yield {
             **place,
             "i": int(i),
             "j": int(j),
+            "covariance": float(covariances[i, j]),
             "correlation": float(observed[i, j]),
             "null_correlation": float(null[i, j]),
         }

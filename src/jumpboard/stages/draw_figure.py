@@ -14,7 +14,7 @@ def body(job: Job) -> None:
     rows = module.plotted(source, job.params["dataset"], job.params["arch"])
     job.packages = (*job.packages, "matplotlib")
     write_table(job.outputs["table"], module.SCHEMA, rows, job.provenance())
-    save(module.draw(rows), job.outputs["svg"], job.outputs["png"])
+    save(module.draw(rows), job.outputs["svg"], job.outputs["png"], module.CAPTION)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ Checks the run against its manifests, copies its tables, config, manifests and r
 the expected numbers into README.md and the head of config/config.yaml.
 """
 
+import json
 import shutil
 from collections import defaultdict
 from pathlib import Path
@@ -18,6 +19,8 @@ from jumpboard.artefacts.job import Job, run_stage
 from jumpboard.artefacts.tables import read_table
 from jumpboard.artefacts.verification import read_manifest, run_faults
 from jumpboard.claims.readme_table import readme_table
+from jumpboard.configuration.load import load_files
+from jumpboard.configuration.validation import checkout
 from jumpboard.errors import InputError
 from jumpboard.figures.registry import FIGURES, figure_module
 from jumpboard.figures.style import save_pdf
@@ -72,8 +75,19 @@ def expected_numbers(rows: list[dict[str, Any]], minutes: float, hardware: str) 
     return "\n".join(lines)
 
 
+def check_default(results: Path) -> None:
+    """Raise InputError for a run of any other config: its numbers would replace those that the README speaks of."""
+    stored = json.loads((results / paths.CONFIG).read_text(encoding="utf-8"))
+    default = load_files([checkout() / "config" / "config.yaml"]).as_json()
+    if stored != json.loads(json.dumps(default)):
+        raise InputError(
+            f"{results / paths.CONFIG}: not the config of config/config.yaml, the only one that is released"
+        )
+
+
 def body(job: Job) -> None:
     results, figures = job.root, Path(job.params["figures"])
+    check_default(results)
     damaged = next(run_faults({"results": results, "figures": figures}), None)
     if damaged is not None:
         raise InputError(f"{damaged.file}: {damaged.reason}; the run must be whole to be released")
