@@ -61,10 +61,9 @@ def trends(rows: Sequence[Row]) -> list[dict[str, Any]]:
         for checkpoint in filter(None, (matched_loss(rows), "final")):
             for split in filter(splits.__contains__, SPLITS):
                 cells = _cells(rows, checkpoint, split, statistic, site)
-                whole = reached_by_all(rows, checkpoint, split)
                 relative = None if statistic == "largest" else float(site)
                 place = {"checkpoint": checkpoint, "split": split, "statistic": statistic, "relative_site": relative}
-                table += [place | row for row in _rows(cells, whole)]
+                table += [place | row for row in _rows(cells)]
     return table
 
 
@@ -89,15 +88,11 @@ def _square(sites: Sequence[Row], statistic: str, site: Fraction, fewest: int) -
     return Square(expected_maximum([square.value for square in squares], fewest), largest.resolved)
 
 
-def reached_by_all(rows: Sequence[Row], checkpoint: str, split: str) -> set[int]:
-    """The widths at which every run has come to a checkpoint: the only ones that the claims compare depths at."""
-    seeds_of = runs_of(rows, checkpoint, split)
-    short = {width for (_, width), seeds in seeds_of.items() if not all(seeds.values())}
-    return {width for _, width in seeds_of} - short
-
-
-def _rows(cells: Cells, whole: set[int]) -> list[dict[str, Any]]:
-    """Means and slopes of one panel; scale and mean slope are those of the widths `whole`, if there are any."""
+def _rows(cells: Cells) -> list[dict[str, Any]]:
+    """Means and slopes of one panel; scale and mean slope are those of the widths that every run has come to, the only
+    ones at which the claims compare depths."""
+    short = {width for (_, width), seeds in cells.items() if None in seeds.values()}
+    whole = {width for _, width in cells} - short
     scaled_by = {key: seeds for key, seeds in cells.items() if key[1] in whole} or cells
     scale, scaled = _scale([run for seeds in scaled_by.values() for run in seeds.values() if run])
     lines: dict[int, dict[int, dict[int, float]]] = defaultdict(dict)
