@@ -625,3 +625,13 @@ def test_the_figure_shows_the_slopes_that_the_ledger_judges() -> None:
             shown = drawn[statistic, checkpoint]
             mean = [shown[name] for name in ("mean_slope", "mean_slope_low", "mean_slope_high")]
             assert mean == pytest.approx([verdict[name] for name in ("estimate", "low", "high")]), (claim, checkpoint)
+
+
+def test_a_width_that_fell_short_and_is_unresolved_has_no_slope_on_a_log_scale() -> None:
+    """The scale is that of the widths that are compared; log2 of another one's negative square does not exist."""
+    rows = without(signals(-1), checkpoint="loss_1", depth=2, width=8, seed=2)
+    for row in rows:
+        if (row["checkpoint"], row["width"], row["depth"]) == ("loss_1", 8, 4):
+            row.update(signal_feature_sq=-1.0, signal_feature_sq_low=-2.0)
+    drawn = [row for row in trends(rows) if (row["statistic"], row["checkpoint"]) == ("raw", "loss_1")]
+    assert {(row["width"], row["slope"] is None) for row in drawn} == {(8, True), (16, False), (32, False)}

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from jumpboard.artefacts import paths
-from jumpboard.artefacts.verification import Fault, digest_faults, run_faults
+from jumpboard.artefacts.verification import Fault, digest_faults, read_config, read_manifest, run_faults
 from jumpboard.configuration.load import load_files
 from jumpboard.configuration.plan import Plan
 from jumpboard.errors import InputError
@@ -25,12 +25,17 @@ MOST_SHOWN = 20
 
 def faults(plan: Plan, places: dict[str, Path]) -> Iterator[Fault]:
     """All that speaks against taking the results over."""
+    listed = read_manifest(places["results"] / paths.MANIFEST)
+    unlisted = [one for one in plan.artefacts() if one.path not in listed.get(one.place, {})]
+    yield from (
+        Fault(str(places[one.place] / one.path), "in the config's grid, but not in the manifest") for one in unlisted
+    )
     damaged = list(run_faults(places))
     yield from damaged
-    if damaged:
+    if damaged or unlisted:
         return
     resolved = places["results"] / paths.CONFIG
-    if json.loads(resolved.read_text(encoding="utf-8")) != json.loads(json.dumps(plan.configuration.as_json())):
+    if read_config(resolved) != json.loads(json.dumps(plan.configuration.as_json())):
         yield Fault(str(resolved), "holds another config, inventory or ledger than the checkout")
     artefacts = [one for one in plan.artefacts() if one.path.endswith((".parquet", ".safetensors"))]
     missing = [one for one in artefacts if not (places[one.place] / one.path).is_file()]
@@ -52,7 +57,7 @@ def adopt(configs: Sequence[Path]) -> int:
         return 1
     for place in places.values():
         for path in place.rglob("*"):
-            if path.is_file() and paths.RELEASED not in path.relative_to(place).parts:
+            if path.is_file() and not path.is_symlink() and paths.RELEASED not in path.relative_to(place).parts:
                 os.utime(path, (PAST, PAST))
     return 0
 

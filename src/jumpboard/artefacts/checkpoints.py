@@ -22,6 +22,7 @@ from jumpboard.artefacts.provenance import Provenance
 from jumpboard.errors import InputError
 
 Member = Mapping[str, np.ndarray]
+RECORD = (("step", int), ("sha256", str), ("parent", str))
 
 
 def member_digest(leaves: Member) -> str:
@@ -66,10 +67,14 @@ def read_checkpoint_header(path: Path) -> dict[str, Any]:
     """The header of a checkpoint file. Raises InputError for any other file."""
     try:
         with safe_open(path, framework="numpy") as handle:
-            return dict(json.loads(handle.metadata()["jumpboard"]))
+            header = json.loads(handle.metadata()["jumpboard"])
+        whole = all(isinstance(record[key], kind) for record in header["checkpoints"].values() for key, kind in RECORD)
+        if (header["schema"], header["version"]) != ("checkpoints", 1) or not whole:
+            raise ValueError
+        return dict(header)
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
-    except (SafetensorError, OSError, TypeError, KeyError, ValueError):
+    except (SafetensorError, OSError, TypeError, KeyError, ValueError, AttributeError):
         raise InputError(f"{path}: not a whole checkpoint file written by jumpboard") from None
 
 

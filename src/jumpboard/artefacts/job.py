@@ -49,8 +49,8 @@ class Job:
         """SHA-256 of every input below the root, by its path from the root."""
         if not self._parents:
             for path in self.inputs.values():
-                if path.resolve().is_relative_to(self.root.resolve()):
-                    self._parents[path.resolve().relative_to(self.root.resolve()).as_posix()] = sha256_of(path)
+                if path.absolute().is_relative_to(self.root.absolute()):
+                    self._parents[path.absolute().relative_to(self.root.absolute()).as_posix()] = sha256_of(path)
         return self._parents
 
     def provenance(self) -> Provenance:
@@ -130,12 +130,12 @@ def run_stage(stage: str, body: Callable[[Job], None], recorded: bool = True) ->
     job = parse(stage, sys.argv[1:])
     try:
         body(job)
+        if recorded:
+            _write_record(job, started)
     except InputError as error:
         sys.exit(_bad_input(str(error)))
     except OSError as error:
         sys.exit(_bad_input(f"{error.filename}: {error.strerror}"))
-    if recorded:
-        _write_record(job, started)
 
 
 def _bad_input(message: str) -> int:

@@ -38,6 +38,21 @@ def read_manifest(path: Path) -> dict[str, dict[str, Any]]:
     return dict(manifest)
 
 
+def read_config(path: Path) -> dict[str, Any]:
+    """A run's `config.json`: config, datasets, claims. Raises InputError for a missing or damaged one."""
+    try:
+        resolved = json.loads(path.read_text(encoding="utf-8"))
+        if not all(isinstance(resolved[name], dict) for name in ("config", "datasets", "claims")):
+            raise ValueError
+        if not isinstance(resolved["config"]["grid"], list):
+            raise ValueError
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InputError(f"{path}: not the resolved config of a run") from None
+    return dict(resolved)
+
+
 def manifest_faults(manifest: Path, places: Mapping[str, Path]) -> Iterator[Fault]:
     """Re-hash every file that a manifest lists below the given places."""
     for place, listed in read_manifest(manifest).items():

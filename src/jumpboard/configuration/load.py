@@ -120,6 +120,8 @@ def resolve(config: Mapping[str, Any], datasets: Mapping[str, Any], claims: Mapp
                 f"{config['datasets']}: {name}: normalise_as '{base}' has no training split to normalise by"
             )
     grid = cells(config["grid"])
+    if Path(config["results"]).absolute() == Path(config["figures"]).absolute():
+        raise InputError(f"config: results and figures are both '{config['results']}'; accepted: a folder for each")
     for cell in grid:
         _check_cell(cell, config, datasets)
     for name, recipe in config["trainings"].items():

@@ -16,9 +16,11 @@ from jumpboard.errors import InputError
 def _check_writable(name: str, folder: Path) -> None:
     """Raise InputError where files cannot be made at `folder`, or in the parent that it would be made in."""
     parent = folder
-    while not parent.exists() and parent != parent.parent:
-        parent = parent.parent
     try:
+        while not parent.exists() and parent != parent.parent:
+            if parent.is_symlink():
+                raise InputError(f"config: {name} is '{folder}', of which {parent} is a link to nowhere")
+            parent = parent.parent
         with tempfile.TemporaryFile(dir=parent):
             pass
     except OSError as error:

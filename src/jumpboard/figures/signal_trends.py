@@ -96,8 +96,12 @@ def _rows(cells: Cells) -> list[dict[str, Any]]:
     scaled_by = {key: seeds for key, seeds in cells.items() if key[1] in whole} or cells
     scale, scaled = _scale([run for seeds in scaled_by.values() for run in seeds.values() if run])
     lines: dict[int, dict[int, dict[int, float]]] = defaultdict(dict)
+    without_log = {
+        width for (_, width), seeds in cells.items() if any(run and run.value <= 0 for run in seeds.values())
+    }
     for (depth, width), seeds in cells.items():
-        lines[width][depth] = {seed: scaled(run.value) for seed, run in seeds.items() if run}
+        has_slope = scale == "linear" or width not in without_log
+        lines[width][depth] = {seed: scaled(run.value) for seed, run in seeds.items() if run and has_slope}
     found = {width: _slopes(line) for width, line in lines.items()}
     compared = [line for width, line in found.items() if line and width in whole]
     overall = _slope_columns("mean_slope", _averaged(compared))

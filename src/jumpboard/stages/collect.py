@@ -3,11 +3,10 @@
 The cells are those of `config.json`; each must be there.
 """
 
-import json
-
 from jumpboard.artefacts import paths
 from jumpboard.artefacts.job import Job, run_stage
 from jumpboard.artefacts.tables import concatenate, write_table
+from jumpboard.artefacts.verification import read_config
 from jumpboard.configuration.grid import cells
 from jumpboard.configuration.selection import cells_of
 from jumpboard.schemas.registry import table_schema
@@ -16,7 +15,7 @@ from jumpboard.schemas.registry import table_schema
 def body(job: Job) -> None:
     rule, dataset, arch = (job.params[name] for name in ("rule", "dataset", "arch"))
     schema = table_schema(job.params["table"])
-    config = json.loads(job.inputs["config"].read_text(encoding="utf-8"))["config"]
+    config = read_config(job.inputs["config"])["config"]
     own = [cell for cell in cells(config["grid"]) if (cell.dataset, cell.arch) == (dataset, arch)]
     chosen = cells_of(rule, own, config)
     pattern = paths.cell_table(rule, schema.name)

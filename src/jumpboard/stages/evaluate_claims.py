@@ -4,10 +4,9 @@ Reads the collected tables `metrics`, `signal`, `moments` and `covariance` of al
 by table and number. The runs expected in a table are those of the cells that its rule runs on.
 """
 
-import json
-
 from jumpboard.artefacts.job import Job, run_stage
 from jumpboard.artefacts.tables import concatenate, write_table
+from jumpboard.artefacts.verification import read_config
 from jumpboard.claims.ledger import evaluate
 from jumpboard.configuration.grid import cells
 from jumpboard.configuration.selection import cells_of
@@ -26,7 +25,7 @@ TABLES = (
 
 
 def body(job: Job) -> None:
-    resolved = json.loads(job.inputs["config"].read_text(encoding="utf-8"))
+    resolved = read_config(job.inputs["config"])
     grid = cells(resolved["config"]["grid"])
     expected, tables = {}, {}
     for schema, rule in TABLES:

@@ -17,7 +17,7 @@ from jumpboard.artefacts.compute import compute_table, machine, read_records, wa
 from jumpboard.artefacts.generated import replace_block
 from jumpboard.artefacts.job import Job, run_stage
 from jumpboard.artefacts.tables import read_table
-from jumpboard.artefacts.verification import read_manifest, run_faults
+from jumpboard.artefacts.verification import read_config, read_manifest, run_faults
 from jumpboard.claims.readme_table import readme_table
 from jumpboard.configuration.load import load_files
 from jumpboard.configuration.validation import checkout
@@ -77,9 +77,8 @@ def expected_numbers(rows: list[dict[str, Any]], minutes: float, hardware: str) 
 
 def check_default(results: Path) -> None:
     """Raise InputError for a run of any other config: its numbers would replace those that the README speaks of."""
-    stored = json.loads((results / paths.CONFIG).read_text(encoding="utf-8"))
     default = load_files([checkout() / "config" / "config.yaml"]).as_json()
-    if stored != json.loads(json.dumps(default)):
+    if read_config(results / paths.CONFIG) != json.loads(json.dumps(default)):
         raise InputError(
             f"{results / paths.CONFIG}: not the config of config/config.yaml, the only one that is released"
         )
@@ -94,7 +93,8 @@ def body(job: Job) -> None:
     copy_run(results, figures)
     draw_pdfs(figures)
     records = read_records(results)
-    collected = sorted((results / "collect" / METRICS.name).rglob("*.parquet"))
+    listed = read_manifest(results / paths.MANIFEST)["results"]
+    collected = [results / name for name in sorted(listed) if name.startswith(f"collect/{METRICS.name}/")]
     metrics = [row for path in collected for row in read_table(path, METRICS).to_pylist()]
     claims = read_table(results / paths.CLAIMS, CLAIMS).to_pylist()
     replace_block(job.outputs["readme"], "claims", readme_table(claims))

@@ -4,13 +4,13 @@
 `manifest.json` itself, so that files without children are covered too.
 """
 
-import json
 from pathlib import Path
 from typing import Any
 
 from jumpboard.artefacts import paths
 from jumpboard.artefacts.files import sha256_of
 from jumpboard.artefacts.job import Job, run_stage, write_json
+from jumpboard.artefacts.verification import read_config
 from jumpboard.configuration.load import resolve
 from jumpboard.configuration.plan import Plan
 
@@ -21,7 +21,7 @@ def entry(path: Path) -> dict[str, Any]:
 
 
 def body(job: Job) -> None:
-    resolved = json.loads(job.inputs["config"].read_text(encoding="utf-8"))
+    resolved = read_config(job.inputs["config"])
     plan = Plan(resolve(resolved["config"], resolved["datasets"], resolved["claims"]))
     places = {"results": job.root, "figures": Path(resolved["config"]["figures"])}
     listed: dict[str, dict[str, Any]] = {place: {} for place in places}
