@@ -1,4 +1,4 @@
-# make figures   install into .venv if needed, then rebuild every figure of the embedded default
+# make figures   install into .venv if needed, then rebuild every figure of the embedded default (CONFIG names overlays)
 # make test      install into .venv if needed, then run the tests
 # make adopt     take over results that were copied here, after checking them (CONFIG names overlays, if any)
 # make release   rebuild, then write the released run, the README's table and the config's expected numbers
@@ -14,10 +14,10 @@ OVERLAY := $(if $(CONFIG),--configfile $(CONFIG))
 .DELETE_ON_ERROR:
 
 figures: $(INSTALLED)
-	$(BIN)/snakemake --cores all
+	$(BIN)/snakemake --cores all $(OVERLAY)
 
 test: $(INSTALLED)
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 adopt: $(INSTALLED)
 	$(BIN)/python -m jumpboard.artefacts.adopt config/config.yaml $(CONFIG)

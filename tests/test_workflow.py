@@ -541,10 +541,13 @@ def error_line(done: subprocess.CompletedProcess[str]) -> str:
 def clone(pristine: Path, tmp_path: Path) -> Iterator[Path]:
     """A clone that must still be as it was at the end of the test."""
     place = Path(shutil.copytree(pristine, tmp_path / "clone"))
-    before = sorted(path for path in place.rglob("*") if ".snakemake" not in path.parts)
+
+    def files() -> list[Path]:
+        return sorted(path for path in place.rglob("*") if not {".snakemake", "__pycache__"} & set(path.parts))
+
+    before = files()
     yield place
-    after = sorted(path for path in place.rglob("*") if not {".snakemake", "__pycache__"} & set(path.parts))
-    assert after == before
+    assert files() == before
 
 
 def test_package_of_another_checkout_is_refused(clone: Path) -> None:
