@@ -17,7 +17,7 @@ figures: $(INSTALLED)
 	$(BIN)/snakemake --cores all $(OVERLAY)
 
 test: $(INSTALLED)
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 adopt: $(INSTALLED)
 	$(BIN)/python -m jumpboard.artefacts.adopt config/config.yaml $(CONFIG)

@@ -25,8 +25,6 @@ from jumpboard.schemas.registry import MODULES as TABLES
 from jumpboard.schemas.registry import table_schema
 from test_workflow import copy_checkout, snakemake
 
-pytestmark = pytest.mark.xdist_group("smoke")
-
 ROOT = Path(__file__).parents[1]
 CONFIGS = [ROOT / "config" / name for name in ("config.yaml", "smoke.yaml")]
 

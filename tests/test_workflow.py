@@ -35,8 +35,6 @@ from jumpboard.configuration.load import load, load_files, merged, read_yaml
 from jumpboard.configuration.plan import COLLECTED, Plan
 from jumpboard.figures.registry import FIGURES
 
-pytestmark = pytest.mark.xdist_group("workflow")
-
 ROOT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
 RUN = "runs/tiny run"
