@@ -593,7 +593,7 @@ def test_the_stage_reads_collected_tables_and_expects_what_is_measured(whole: Ta
     product = {"depth": list(DEPTHS), "width": [*WIDTHS, 64], "samples": [SAMPLES]}
     measured = [{**NET, "only": {"width": list(WIDTHS)}}]
     config = {"config": {"grid": [block | {"product": product}], "measurements": measured}, "claims": ENTRIES}
-    (tmp_path / "config.json").write_text(json.dumps(config))
+    (tmp_path / "config.json").write_text(json.dumps({"datasets": {}} | config))
     inputs = {"config": tmp_path / "config.json"}
     for name, rows in whole.items():
         for i, part in enumerate((rows[::2], rows[1::2])):
