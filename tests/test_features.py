@@ -78,7 +78,7 @@ def test_sums_are_those_of_the_rows_written_out(net: Net) -> None:
         sums = FeatureSums.of(zeta, hidden_units(weights, z))
         assert sums.n == 6
         assert sums.total.flatten().numpy() == pytest.approx(rows.sum(axis=0), rel=1e-10, abs=1e-12)
-        assert sums.squares == pytest.approx((rows**2).sum(), rel=1e-10)
+        assert float(sums.squares) == pytest.approx((rows**2).sum(), rel=1e-10)
         assert sums.unbiased == pytest.approx(moments(rows).S, rel=1e-9, abs=1e-9 * sums.plug_in)
         assert sums.plug_in == pytest.approx(plug_in(centred_sums(rows)).S, rel=1e-10)
 
@@ -92,7 +92,7 @@ def test_sums_add_and_subtract(cut: int, positions: int) -> None:
     for found, wanted in ((first + second, whole), (whole - second, first), (whole - first, second)):
         assert found.n == wanted.n
         assert found.total.numpy() == pytest.approx(wanted.total.numpy(), rel=1e-9, abs=1e-12)
-        assert found.squares == pytest.approx(wanted.squares, rel=1e-9)
+        assert float(found.squares) == pytest.approx(float(wanted.squares), rel=1e-9)
         assert found.phi_mean_square == pytest.approx(wanted.phi_mean_square, rel=1e-9)
 
 
@@ -162,5 +162,5 @@ def test_single_precision_keeps_the_sums() -> None:
     zeta, hidden = 1e-12 * gaussian(200, 1, 8), gaussian(200, 1, 32, seed=1)
     exact, narrow = FeatureSums.of(zeta, hidden), FeatureSums.of(zeta.float(), hidden.float())
     assert narrow.total.dtype == torch.float64
-    assert narrow.squares == pytest.approx(exact.squares, rel=1e-5)
+    assert float(narrow.squares) == pytest.approx(float(exact.squares), rel=1e-5)
     assert narrow.unbiased == pytest.approx(exact.unbiased, abs=1e-5 * exact.plug_in)

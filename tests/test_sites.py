@@ -18,7 +18,7 @@ from jumpboard.measure.features import FeatureSums, draw_features, hidden_units
 from jumpboard.measure.intervals import Estimate, Replicates, jackknife, moment_intervals
 from jumpboard.measure.moments import FloatArray, Moments, centred_sums, moments, plug_in
 from jumpboard.measure.records import signal_row
-from jumpboard.measure.sites import SiteSums, batch_size, measure_sites, site_feature_signal, site_moments
+from jumpboard.measure.sites import SiteMeasures, batch_size, feature_signal, measure_sites, sites_together
 from jumpboard.nets.base import Leaves, Net, Site
 from jumpboard.nets.resnet import ResNet
 from oracles.gradients import feature_rows, loop_gradients, loop_rows
@@ -121,8 +121,8 @@ def test_moments_and_limits_are_those_of_the_rows(
     monkeypatch.setattr(sites, "BATCH", 10)
     net = NAMED[name]
     leaves, x, y = samples(net, n)
-    for rows, sums in zip(loop_rows(net, leaves, x, y), measure_sites(net, leaves, x, y, blocks=blocks), strict=True):
-        found, biased, intervals = site_moments(sums.moments)
+    for rows, site in zip(loop_rows(net, leaves, x, y), measure_sites(net, leaves, x, y, blocks=blocks), strict=True):
+        found, biased, intervals = site.moments, site.plug_in, site.intervals
         wanted, plain = moments(rows), plug_in(centred_sums(rows))
         for field in FIELDS:
             assert getattr(found, field) == pytest.approx(getattr(wanted, field), rel=1e-9), field
@@ -140,29 +140,28 @@ def test_the_feature_signal_and_its_limits_are_those_of_the_rows(name: str, monk
     leaves, x, y = samples(net, 24)
     weights = weights_of(net)
     measured = measure_sites(net, leaves, x, y, weights=weights, blocks=5)
-    for one, (z, zeta), sums in zip(weights, loop_gradients(net, leaves, x, y), measured, strict=True):
+    for one, (z, zeta), site in zip(weights, loop_gradients(net, leaves, x, y), measured, strict=True):
         rows = feature_rows(one, z, zeta)
-        total, interval = site_feature_signal(sums.features)
         left, sizes = without_each_block(rows, 5)
         wanted = jackknife(float(moments(rows).S), [left.S], [sizes])
         scale = float(plug_in(centred_sums(rows)).S)
         phi_mean_square = float(hidden_units(one, z).square().sum((1, 2)).mean()) + z.shape[1]
-        assert total.plug_in == pytest.approx(scale, rel=1e-10)
-        assert total.phi_mean_square == pytest.approx(phi_mean_square, rel=1e-10)
-        assert_same_limits(interval, wanted, scale)
+        assert site.feature is not None
+        assert site.feature.plug_in == pytest.approx(scale, rel=1e-10)
+        assert site.feature.phi_mean_square == pytest.approx(phi_mean_square, rel=1e-10)
+        assert_same_limits(site.feature.interval, wanted, scale)
 
 
-def flat(measured: list[SiteSums]) -> list[float]:
+def flat(measured: list[SiteMeasures]) -> list[float]:
     """All that is said of a net, as numbers; limits that do not exist as NaN."""
     numbers: list[float] = []
-    for sums in measured:
-        found, biased, intervals = site_moments(sums.moments)
-        total, feature = site_feature_signal(sums.features)
-        numbers += [float(getattr(one, name)) for one in (found, biased) for name in FIELDS]
-        for interval in (*intervals.values(), feature):
+    for site in measured:
+        assert site.feature is not None
+        numbers += [float(getattr(one, name)) for one in (site.moments, site.plug_in) for name in FIELDS]
+        for interval in (*site.intervals.values(), site.feature.interval):
             limits = (interval.estimate, interval.low, interval.high)
             numbers += [math.nan if limit is None else limit for limit in limits]
-        numbers += [total.plug_in, total.phi_mean_square, *sums.rows.ravel().tolist()]
+        numbers += [site.feature.plug_in, site.feature.phi_mean_square, *site.rows.ravel().tolist()]
     return numbers
 
 
@@ -176,7 +175,6 @@ def test_the_batch_size_changes_nothing(name: str, monkeypatch: pytest.MonkeyPat
     for batch in (1, 7, 1000):
         monkeypatch.setattr(sites, "BATCH", batch)
         measured = measure_sites(net, leaves, x, y, weights=weights_of(net), blocks=5, pool=9)
-        assert [[state.n for state in sums.moments] for sums in measured] == [[4, 5, 4, 5, 5]] * (net.depth + 1)
         results.append(flat(measured))
     for other in results[1:]:
         assert other == pytest.approx(results[0], rel=1e-8, abs=1e-14, nan_ok=True)
@@ -193,10 +191,9 @@ def test_the_order_of_samples_changes_no_estimate(name: str) -> None:
         for places in (torch.arange(20), order)
     )
     for one, other in zip(measured, permuted, strict=True):
-        before, after = site_moments(one.moments)[0], site_moments(other.moments)[0]
         for field in FIELDS:
-            assert getattr(after, field) == pytest.approx(getattr(before, field), rel=1e-9), field
-        signals = [site_feature_signal(sums.features)[0].unbiased for sums in (one, other)]
+            assert getattr(other.moments, field) == pytest.approx(getattr(one.moments, field), rel=1e-9), field
+        signals = [site.feature.interval.estimate for site in (one, other) if site.feature is not None]
         assert signals[0] == pytest.approx(signals[1], rel=1e-9)
 
 
@@ -208,8 +205,8 @@ def test_scale_free_signals_do_not_know_the_unit_of_the_loss(monkeypatch: pytest
     plain, rows = gradients.cross_entropy, []
     for scale in (1, 10):
         monkeypatch.setattr(gradients, "cross_entropy", lambda *given, scale=scale: scale * plain(*given))
-        sums = measure_sites(net, leaves, x, y, weights=weights_of(net), blocks=6)[1]
-        rows.append(signal_row(place, net.sites()[1], net.depth, 7, site_moments(sums.moments), sums))
+        site = measure_sites(net, leaves, x, y, weights=weights_of(net), blocks=6)[1]
+        rows.append(signal_row(place, net.sites()[1], net.depth, 7, site))
     degrees = {"signal_bias_sq": 2, "signal_feature_sq": 2, "signal_rms_sq": 2, "phi_rms_sq": 0}
     degrees |= {"bias_scale_free_sq": 0, "feature_scale_free_sq": 0, "signal_feature_sq_low": 2}
     for name, degree in degrees.items():
@@ -223,28 +220,36 @@ def test_the_pool_holds_the_first_rows() -> None:
         leaves, x, y = samples(net, 17)
         wanted = loop_rows(net, leaves, x, y)
         for pool, kept in ((0, 0), (5, 5), (17, 17), (40, 17)):
-            for rows, sums in zip(wanted, measure_sites(net, leaves, x, y, blocks=4, pool=pool), strict=True):
-                assert sum(map(len, sums.pool)) == kept
+            for rows, site in zip(wanted, measure_sites(net, leaves, x, y, blocks=4, pool=pool), strict=True):
+                assert len(site.rows) == kept
                 if kept:
-                    assert sums.rows == pytest.approx(rows[:kept], rel=1e-9, abs=1e-14)
+                    assert site.rows == pytest.approx(rows[:kept], rel=1e-9, abs=1e-14)
 
 
 def test_fewer_samples_than_blocks() -> None:
     """Each sample is then a block of its own; no block is empty, which would end in a division by 0."""
     net = NAMED["resmlp_rms"]
     leaves, x, y = samples(net, 7)
-    for sums in measure_sites(net, leaves, x, y, weights=weights_of(net), blocks=20):
-        assert [state.n for state in sums.moments] == [block.n for block in sums.features] == [1] * 7
-        _, _, intervals = site_moments(sums.moments)
-        assert all(intervals[name].low is not None for name in ("S", "V", "T", "R"))
-        assert site_feature_signal(sums.features)[1].low is not None
+    for site in measure_sites(net, leaves, x, y, weights=weights_of(net), blocks=20):
+        assert all(site.intervals[name].low is not None for name in ("S", "V", "T", "R"))
+        assert site.feature is not None
+        assert site.feature.interval.low is not None
+
+
+def test_sites_side_by_side_are_of_one_shape_and_fit_the_cache() -> None:
+    """Sites of other shapes cannot be stacked; wide ones gain nothing and would need memory for all sites at once."""
+    resnet = ResNet(9, 4, (3, 32, 32), 10)
+    assert sites_together(NAMED["resmlp_rms"].sites(), 100) == [tuple(range(NAMED["resmlp_rms"].depth + 1))]
+    assert sites_together(resnet.sites(), 16) == [(0, 1, 2, 3), (4, 5, 6), (7, 8, 9)]
+    assert sites_together(resnet.sites(), 100) == [(0, 1), (2, 3), (4, 5, 6), (7, 8, 9)]
+    assert sites_together(resnet.sites(), 2**20) == [(site,) for site in range(10)]
 
 
 def test_without_weights_no_feature_signal_is_measured() -> None:
     """It costs as much as all the rest."""
     net = NAMED["resmlp_rms"]
     leaves, x, y = samples(net, 8)
-    assert all(sums.features == [] for sums in measure_sites(net, leaves, x, y))
+    assert all(site.feature is None for site in measure_sites(net, leaves, x, y))
 
 
 def test_a_net_whose_gradients_are_known() -> None:
@@ -256,11 +261,10 @@ def test_a_net_whose_gradients_are_known() -> None:
     x = torch.zeros(4, 3, dtype=torch.float64)
     for draw in itertools.product(range(3), repeat=4):
         y = torch.tensor(draw)
-        for law, total, sums in zip(laws, totals, measure_sites(LINEAR, leaves, x, y, pool=4), strict=True):
-            assert sums.rows == pytest.approx(law.atoms[list(draw)], rel=1e-12)
-            found = site_moments(sums.moments)[0]
+        for law, total, site in zip(laws, totals, measure_sites(LINEAR, leaves, x, y, pool=4), strict=True):
+            assert site.rows == pytest.approx(law.atoms[list(draw)], rel=1e-12)
             for field in FIELDS:
-                total[field] += float(LABELS[list(draw)].prod() * getattr(found, field))
+                total[field] += float(LABELS[list(draw)].prod() * getattr(site.moments, field))
     for law, total in zip(laws, totals, strict=True):
         assert total == pytest.approx(law.moments(), rel=1e-9)
 
@@ -273,10 +277,10 @@ def test_limits_of_a_net_whose_gradients_are_known() -> None:
     x, covered = torch.zeros(300, 3, dtype=torch.float64), [dict.fromkeys(("S", "V", "T", "R"), 0) for _ in truths]
     for _ in range(400):
         y = torch.from_numpy(generator.choice(3, 300, p=LABELS))
-        for truth, counts, sums in zip(truths, covered, measure_sites(LINEAR, leaves, x, y), strict=True):
-            intervals = site_moments(sums.moments)[2]
+        for truth, counts, site in zip(truths, covered, measure_sites(LINEAR, leaves, x, y), strict=True):
             for name in counts:
-                counts[name] += intervals[name].low <= truth[name] <= intervals[name].high
+                limits = site.intervals[name]
+                counts[name] += limits.low <= truth[name] <= limits.high
     for counts in covered:
         for name, count in counts.items():
             assert 0.85 <= count / 400 <= 0.95, (name, count / 400)
@@ -284,7 +288,9 @@ def test_limits_of_a_net_whose_gradients_are_known() -> None:
 
 def feature_interval(zeta: Tensor, hidden: Tensor, blocks: int = 20) -> Estimate:
     parts = zip(zeta.tensor_split(blocks), hidden.tensor_split(blocks), strict=True)
-    return site_feature_signal([FeatureSums.of(*part) for part in parts])[1]
+    features = [FeatureSums.of(*part) for part in parts]
+    _, signal, left = feature_signal(features)
+    return jackknife(float(signal), [left], [np.array([one.n for one in features], dtype=np.float64)])
 
 
 @pytest.mark.parametrize("slope", [0.3, 1.0])

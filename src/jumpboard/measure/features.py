@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from jumpboard.measure.gradients import over_positions
+from jumpboard.measure.moments import Value
 
 EXPANSION = 4
 
@@ -29,39 +30,41 @@ def draw_features(units: int, generator: np.random.Generator) -> Tensor:
 
 
 def hidden_units(weights: Tensor, z: Tensor) -> Tensor:
-    """z [B, P, N] -> relu(W1 z) [B, P, 4N], phi without its constant."""
-    hidden: Tensor = (z @ weights.mT).relu_()
-    return hidden
+    """z [..., B, P, N], W1 [..., 4N, N] -> relu(W1 z) [..., B, P, 4N], phi without its constant."""
+    hidden: Tensor = (z.flatten(-3, -2) @ weights.mT).relu_()
+    return hidden.view(*z.shape[:-1], -1)
 
 
 def _squares(values: Tensor) -> Tensor:
-    """Squared norm of each sample [B], float64."""
-    norms: Tensor = torch.linalg.vector_norm(values, dim=(1, 2))
+    """Squared norm of each sample [..., B], float64, of values [..., B, P, N]."""
+    norms: Tensor = torch.linalg.vector_norm(values, dim=(-2, -1))
     return norms.double().square()
 
 
 @dataclass(frozen=True)
 class FeatureSums:
-    """Sums over n rows: `total` [N, 4N + 1] their sum, `squares` the sum of |row|^2, `phi_squares` that of |phi|^2
-    (summed over positions). Sums of disjoint sets of rows add and subtract."""
+    """Sums over n rows, float64: `total` [..., N, 4N + 1] their sum, `squares` [...] the sum of |row|^2, `phi_squares`
+    [...] that of |phi|^2 (summed over positions); leading axes hold several sites side by side. Sums of disjoint sets
+    of rows add and subtract."""
 
     n: int
     total: Tensor
-    squares: float
-    phi_squares: float
+    squares: Tensor
+    phi_squares: Tensor
 
     @classmethod
     def of(cls, zeta: Tensor, hidden: Tensor) -> "FeatureSums":
-        """The sums of a batch, zeta [B, P, N] and hidden [B, P, F - 1]; phi is [hidden, 1]."""
+        """The sums of a batch, zeta [..., B, P, N] and hidden [..., B, P, F - 1]; phi is [hidden, 1]."""
+        positions = hidden.shape[-2]
         shifts = over_positions(zeta)
-        phi_squares = _squares(hidden) + hidden.shape[1]
-        if hidden.shape[1] == 1:
-            total, squares = shifts.mT @ hidden[:, 0], _squares(zeta) * phi_squares
+        phi_squares = _squares(hidden) + positions
+        if positions == 1:
+            total, squares = shifts.mT @ hidden[..., 0, :], _squares(zeta) * phi_squares
         else:
             rows = zeta.mT @ hidden
-            total, squares = rows.sum(0), _squares(rows) + _squares(shifts[:, None])
-        total = torch.cat([total, shifts.sum(0)[:, None]], dim=1)
-        return cls(len(zeta), total.double(), float(squares.sum()), float(phi_squares.sum()))
+            total, squares = rows.sum(-3), _squares(rows) + _squares(shifts.unsqueeze(-2))
+        total = torch.cat([total, shifts.sum(-2).unsqueeze(-1)], dim=-1)
+        return cls(shifts.shape[-2], total.double(), squares.sum(-1), phi_squares.sum(-1))
 
     def __add__(self, other: "FeatureSums") -> "FeatureSums":
         return FeatureSums(
@@ -80,18 +83,21 @@ class FeatureSums:
         )
 
     @property
-    def plug_in(self) -> float:
-        """|mean row|^2, biased upward by R/n."""
-        return float(torch.linalg.vector_norm(self.total) / self.n) ** 2
+    def plug_in(self) -> Value:
+        """|mean row|^2 [...], biased upward by R/n."""
+        norms = torch.linalg.vector_norm(self.total, dim=(-2, -1)).cpu().numpy()
+        squares: Value = (norms / self.n)[()] ** 2
+        return squares
 
     @property
-    def unbiased(self) -> float:
-        """The U-statistic of |E row|^2; negative where the signal is not resolved. NaN below 2 rows."""
+    def unbiased(self) -> Value:
+        """The U-statistic of |E row|^2 [...]; negative where the signal is not resolved. NaN below 2 rows."""
         if self.n < 2:
-            return math.nan
-        return (self.plug_in * self.n - self.squares / self.n) / (self.n - 1)
+            return math.nan * self.plug_in
+        return (self.plug_in * self.n - self.squares.cpu().numpy()[()] / self.n) / (self.n - 1)
 
     @property
-    def phi_mean_square(self) -> float:
-        """E |phi|^2, summed over positions."""
-        return self.phi_squares / self.n
+    def phi_mean_square(self) -> Value:
+        """E |phi|^2 [...], summed over positions."""
+        mean: Value = self.phi_squares.cpu().numpy()[()] / self.n
+        return mean

@@ -42,5 +42,5 @@ def site_gradients(net: Net, leaves: Leaves, x: Tensor, y: Tensor, train: bool =
 
 
 def over_positions(zeta: Tensor) -> Tensor:
-    """zeta [B, P, N] summed over positions, [B, N]; the same memory where there is one."""
-    return zeta[:, 0] if zeta.shape[1] == 1 else zeta.sum(1)
+    """zeta [..., P, N] summed over positions, [..., N]; the same memory where there is one."""
+    return zeta[..., 0, :] if zeta.shape[-2] == 1 else zeta.sum(-2)

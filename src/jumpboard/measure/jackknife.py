@@ -15,7 +15,7 @@ from functools import reduce
 import numpy as np
 
 from jumpboard.measure.moments import CentredSums, FloatArray, Value, energy
-from jumpboard.measure.pilot import PilotSums, coordinate_sums, dots
+from jumpboard.measure.pilot import PilotSums, coordinate_sums, dots, times
 from jumpboard.measure.rows import CentredRows, in_common_span
 from jumpboard.measure.streaming import MomentState
 
@@ -66,28 +66,31 @@ def delete_block_sums(rows: CentredRows) -> tuple[CentredSums, CentredSums]:
 
 
 def delete_state_sums(blocks: Sequence[MomentState]) -> tuple[CentredSums, CentredSums]:
-    """The same from the streamed state of each block, for rows that cannot be read again; N x N numbers per block."""
+    """The same from the streamed state of each block, for rows that cannot be read again; N x N numbers per block.
+
+    States of several row sets side by side [...] give sums [...] and [blocks, ...].
+    """
     total = reduce(MomentState.merged, blocks)
     parts = [block.moved(total.pilot) for block in blocks]
 
     def left(name: str) -> FloatArray:
         return np.asarray(getattr(total, name) - np.array([getattr(part, name) for part in parts]), dtype=np.float64)
 
-    n, first, outer, third, pilot = left("n"), left("first"), left("outer"), left("third"), total.pilot
-    d, squares = first / n[:, None], outer.diagonal(axis1=1, axis2=2)
-    cp, cd = outer @ pilot, np.einsum("bij,bj->bi", outer, d)
+    first, outer, third, pilot = left("first"), left("outer"), left("third"), total.pilot
+    n = np.broadcast_to(left("n").reshape(-1, *[1] * (pilot.ndim - 1)), first.shape[:-1])
+    d, squares = first / n[..., None], np.diagonal(outer, axis1=-2, axis2=-1)
+    cp, cd = times(outer, pilot), times(outer, d)
     remaining = PilotSums(
         n=n,
         pilot=pilot,
         d=d,
         t=third,
-        D=squares.sum(axis=1),
+        D=squares.sum(axis=-1),
         Q=left("fourth"),
-        pcp=cp @ pilot,
+        pcp=dots(cp, pilot),
         pcd=dots(cp, d),
         dcd=dots(cd, d),
-        F=np.einsum("bij,bij->b", outer, outer),
+        F=np.einsum("...ij,...ij->...", outer, outer),
     )
-    powers = zip(n, first, squares, left("cubes"), left("fourths"), strict=True)
-    axes = np.array([coordinate_sums(*one) for one in powers]).T
-    return total.sums(), remaining.centred(len(pilot), *axes)
+    axes = coordinate_sums(n, first, squares, left("cubes"), left("fourths"))
+    return total.sums(), remaining.centred(pilot.shape[-1], *axes)

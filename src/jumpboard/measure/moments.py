@@ -15,7 +15,7 @@ T^ and (R^2)^ are the raw forms with centred rows put in; (S^2)^ is u4, as both 
 statistic is. The plug-in forms are the moments of the empirical law (divisor n).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -73,9 +73,17 @@ class Moments:
         """Var S^ where mu = 0."""
         return 2 * np.maximum(self.T, 0) / (self.n * (self.n - 1))
 
+    def at(self, index: int) -> "Moments":
+        """Those of one of several row sets side by side, the last axis of every value."""
+        values = {name: getattr(self, name) for name in VALUES}
+        return replace(self, **{name: value[..., index] for name, value in values.items() if np.ndim(value)})
+
     def z_variance(self, n: int, m: int) -> Value:
         """Var <mean_train, mean_test> = V (1/n + 1/m) + T/(nm) of independent means over n and m rows of this law."""
         return self.V * (1 / n + 1 / m) + self.T / (n * m)
+
+
+VALUES = tuple(field.name for field in fields(Moments) if field.name != "N")
 
 
 def share_off_diagonal(T: Value, diag: Value) -> Value:
@@ -111,11 +119,12 @@ def plug_in(sums: CentredSums) -> Moments:
 
 
 def centre(rows: Rows) -> tuple[FloatArray, FloatArray]:
-    """Mean and centred rows. The first row is subtracted first: a constant coordinate comes out as exactly 0."""
-    first = rows[0].astype(np.float64)
+    """Mean [..., N] and centred rows of rows [..., n, N]. The first row is subtracted first: a constant coordinate
+    comes out as exactly 0."""
+    first = rows[..., :1, :].astype(np.float64)
     shifted = rows - first
-    mean = shifted.mean(axis=0)
-    return first + mean, shifted - mean
+    mean = shifted.mean(axis=-2, keepdims=True)
+    return (first + mean)[..., 0, :], shifted - mean
 
 
 def energy(rows: FloatArray) -> float:

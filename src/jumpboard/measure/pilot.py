@@ -24,6 +24,12 @@ def dots(v: FloatArray, w: FloatArray) -> FloatArray:
     return products
 
 
+def times(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
+    """Products of matrices [..., N, N] with vectors [..., N]."""
+    products: FloatArray = (matrices @ vectors[..., None])[..., 0]
+    return products
+
+
 @dataclass(frozen=True)
 class PilotSums:
     """Sums of n rows about a pilot p [N]; `pcp`, `pcd`, `dcd` stand for p'Cp, p'Cd, d'Cd and F for |C|^2."""
@@ -58,10 +64,11 @@ class PilotSums:
 
 
 def coordinate_sums(
-    n: float, first: FloatArray, squares: FloatArray, cubes: FloatArray, fourths: FloatArray
-) -> tuple[float, float]:
-    """P2 and P4 about the mean from `sum g^k`, k = 1..4, per coordinate."""
+    n: Value, first: FloatArray, squares: FloatArray, cubes: FloatArray, fourths: FloatArray
+) -> tuple[Value, Value]:
+    """P2 and P4 about the mean [...] from `sum g^k`, k = 1..4, per coordinate [..., N], of n rows [...]."""
+    n = np.asarray(n)[..., None]
     d = first / n
     centred = squares - n * d**2
     fourth = fourths - 4 * d * cubes + 6 * d**2 * squares - 3 * n * d**4
-    return float((centred**2).sum()), float(fourth.sum())
+    return (centred**2).sum(axis=-1), fourth.sum(axis=-1)

@@ -9,7 +9,7 @@ import numpy as np
 from jumpboard.measure.covariance import covariance
 from jumpboard.measure.intervals import NAMES, Estimate
 from jumpboard.measure.moments import FloatArray, centre
-from jumpboard.measure.sites import SiteMoments, SiteSums, site_feature_signal
+from jumpboard.measure.sites import SiteMeasures
 from jumpboard.nets.base import Site
 
 Row = dict[str, Any]
@@ -24,14 +24,17 @@ def _with_limits(name: str, interval: Estimate, plugin: float) -> Row:
     }
 
 
-def signal_row(
-    place: Mapping[str, Any], site: Site, depth: int, step: int, measured: SiteMoments, sums: SiteSums
-) -> Row:
-    """A row of `signal`. Scale-free forms are null where the net passes no gradient at all."""
-    moments, biased, intervals = measured
-    total, feature = site_feature_signal(sums.features)
+def signal_row(place: Mapping[str, Any], site: Site, depth: int, step: int, measured: SiteMeasures) -> Row:
+    """A row of `signal`. Scale-free forms are null where the net passes no gradient at all.
+
+    Raises ValueError where the feature signal was not measured.
+    """
+    moments, feature = measured.moments, measured.feature
+    if feature is None:
+        raise ValueError("measured without the weights of random features")
     rms_sq = float(moments.R + moments.S)
-    phi_sq = total.phi_mean_square
+    phi_sq = feature.phi_mean_square
+    signal_sq = feature.interval.estimate
     return {
         **place,
         "relative_site": site.index / depth,
@@ -39,21 +42,20 @@ def signal_row(
         "step": step,
         "n": int(moments.n),
         "units": site.units,
-        **_with_limits("signal_bias_sq", intervals["S"], float(biased.S)),
-        **_with_limits("signal_feature_sq", feature, total.plug_in),
+        **_with_limits("signal_bias_sq", measured.intervals["S"], float(measured.plug_in.S)),
+        **_with_limits("signal_feature_sq", feature.interval, feature.plug_in),
         "signal_rms_sq": rms_sq,
         "phi_rms_sq": phi_sq,
         "bias_scale_free_sq": float(moments.S) / rms_sq if rms_sq > 0 else None,
-        "feature_scale_free_sq": total.unbiased / (rms_sq * phi_sq) if rms_sq > 0 else None,
+        "feature_scale_free_sq": signal_sq / (rms_sq * phi_sq) if rms_sq > 0 and signal_sq is not None else None,
     }
 
 
-def moments_row(place: Mapping[str, Any], site: Site, measured: SiteMoments) -> Row:
+def moments_row(place: Mapping[str, Any], site: Site, measured: SiteMeasures) -> Row:
     """A row of `moments`."""
-    moments, biased, intervals = measured
-    row: Row = {**place, "n": int(moments.n), "units": site.units}
+    row: Row = {**place, "n": int(measured.moments.n), "units": site.units}
     for name in NAMES:
-        row |= _with_limits(name, intervals[name], float(getattr(biased, name)))
+        row |= _with_limits(name, measured.intervals[name], float(getattr(measured.plug_in, name)))
     return row
 
 

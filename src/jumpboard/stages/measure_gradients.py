@@ -16,7 +16,7 @@ from jumpboard.artefacts.tables import write_table
 from jumpboard.data.splits import Splits, read_splits
 from jumpboard.measure.features import draw_features
 from jumpboard.measure.records import correlation_rows, covariance_row, moments_row, signal_row
-from jumpboard.measure.sites import measure_sites, site_moments
+from jumpboard.measure.sites import measure_sites
 from jumpboard.nets.base import Leaves, Net
 from jumpboard.nets.registry import build_net
 from jumpboard.schemas.correlations import CORRELATIONS
@@ -57,15 +57,14 @@ def measure_net(
     for split, (x, y) in data.items():
         weights = [matrix.to(x.device) for matrix in weights]
         measured = measure_sites(net, leaves, x, y, weights=weights, blocks=spec["blocks"], pool=spec["pool"])
-        for site, sums in zip(sites, measured, strict=True):
+        for site, one in zip(sites, measured, strict=True):
             place = {**key, "site": site.index, "split": split}
-            moments = site_moments(sums.moments)
-            tables["signal"].append(signal_row(place, site, net.depth, step, moments, sums))
-            tables["moments"].append(moments_row(place, site, moments))
+            tables["signal"].append(signal_row(place, site, net.depth, step, one))
+            tables["moments"].append(moments_row(place, site, one))
             draws = generator(seed, MEASUREMENT, site.index, 1)
-            tables["covariance"].append(covariance_row(place, sums.rows, draws, spec["permutations"]))
+            tables["covariance"].append(covariance_row(place, one.rows, draws, spec["permutations"]))
             if split == "test" and site.index in mapped:
-                tables["correlations"] += correlation_rows(place, sums.rows, draws)
+                tables["correlations"] += correlation_rows(place, one.rows, draws)
     return tables
 
 
