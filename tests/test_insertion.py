@@ -100,6 +100,16 @@ def test_outputs_stay_the_same_at_every_site(net: Net, train: bool) -> None:
 
 
 @every_net
+def test_half_precision_passes(net: Net) -> None:
+    """`precision: bfloat16` would break on a stream of another type than the block's, or no longer keep the function:
+    the bare form adds exactly 0, the normed one rounds once more."""
+    leaves, x = trained_leaves(net, 2, dtype=torch.float32), inputs(net, 2, 8, dtype=torch.float32)
+    expanded, more = insert(net, leaves, [net.depth], SEEDS)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert difference(forward(expanded, more, x).float(), forward(net, leaves, x).float()) < 2**-8
+
+
+@every_net
 def test_positions_and_back(net: Net) -> None:
     """A block would write its units to other channels or places than it reads."""
     leaves, x = trained_leaves(net, 2), inputs(net, 2, 3)
