@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from jumpboard.nets.base import Net
-from jumpboard.nets.resmlp import ResMLP
 from jumpboard.nets.resnet import ResNet
 from jumpboard.training.recipe import Recipe
 from oracles.plain_resmlp import plain_logits
@@ -18,7 +17,7 @@ from oracles.plain_resnet import own_name, plain_resnet
 
 
 class PlainResMLP(nn.Module):
-    def __init__(self, net: ResMLP, leaves: Mapping[str, Tensor]) -> None:
+    def __init__(self, net: Net, leaves: Mapping[str, Tensor]) -> None:
         super().__init__()
         self.net = net
         self.leaves = {name: nn.Parameter(leaf.clone()) for name, leaf in leaves.items()}
@@ -93,7 +92,6 @@ def train(net: Net, leaves: Mapping[str, Tensor], recipe: Recipe, seed: int, x: 
         module = plain_resnet(net, leaves).train()
         now = lambda: {name: module.state_dict()[own_name(name)].clone() for name in leaves}  # noqa: E731
     else:
-        assert isinstance(net, ResMLP)
         module = PlainResMLP(net, leaves)
         now = lambda: {name: module.state_dict()[name.replace(".", "/")].clone() for name in leaves}  # noqa: E731
     optimiser = optimiser_of(recipe, module)

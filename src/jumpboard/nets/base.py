@@ -70,6 +70,17 @@ class Net(ABC):
         """A stream tensor in the net's own layout -> [G, B, P, N]: per sample, P positions of N units."""
 
     @abstractmethod
+    def from_positions(self, p: Tensor, z: Tensor) -> Tensor:
+        """The inverse of `positions`: p [G, B, P, N] in the layout of the stream tensor z."""
+
+    @property
+    def stream_norm(self) -> Callable[[Tensor], Tensor] | None:
+        """The norm over the last dimension of [..., N] that leaves the stream at every site as it is, to 1e-6 of it, or
+        None: after a gain there is none, nor where a position's mean square may come near eps, as on a flat part of a
+        picture (changes of 1e-5 seen)."""
+        return None
+
+    @abstractmethod
     def sites(self) -> tuple[Site, ...]:
         """All insertion sites in order."""
 

@@ -88,6 +88,13 @@ class ResMLP(Net):
     def positions(self, z: Tensor, members: int) -> Tensor:
         return z.unsqueeze(2)
 
+    def from_positions(self, p: Tensor, z: Tensor) -> Tensor:
+        return p.squeeze(2)
+
+    @property
+    def stream_norm(self) -> Callable[[Tensor], Tensor] | None:
+        return None if self.gain else NORMS[self.norm]
+
     def sites(self) -> tuple[Site, ...]:
         return tuple(Site(index, self.width, 1, shifted=self.bias) for index in range(self.depth + 1))
 

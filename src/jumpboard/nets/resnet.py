@@ -152,6 +152,9 @@ class ResNet(Net):
     def positions(self, z: Tensor, members: int) -> Tensor:
         return z.reshape(z.shape[0], members, -1, z.shape[2] * z.shape[3]).permute(1, 0, 3, 2)
 
+    def from_positions(self, p: Tensor, z: Tensor) -> Tensor:
+        return p.permute(1, 0, 3, 2).reshape(z.shape)
+
     def sites(self) -> tuple[Site, ...]:
         shifted = self.norm != "rms"
         return tuple(
