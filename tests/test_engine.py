@@ -99,6 +99,23 @@ def test_weights_are_those_of_a_plain_loop(net: Net, recipe: Recipe) -> None:
 
 
 @every_case
+def test_what_is_not_free_stays_as_it_was(net: Net, recipe: Recipe) -> None:
+    """A block trained alone says nothing if weight decay or momentum moves the old net beneath it. The free part is
+    trained from where it was, as a plain loop does that asks for its gradients alone."""
+    start = trained(net, recipe).layout.leaves(trained(net, recipe).state.flat)
+    shapes = net.parameter_shapes()
+    free = torch.cat([torch.full((int(np.prod(shape)),), float("head" in name)) for name, shape in shapes.items()])
+    training = Training(net, planted_data(), recipe, SEEDS, start=start, free=free)
+    final = training.layout.leaves(training.run().flat)
+    for name in shapes:
+        moved = (final[name] - start[name]).flatten(1).abs().amax(dim=1)
+        assert bool((moved > 1e-3).all()) if "head" in name else torch.equal(final[name], start[name]), name
+    whole = Training(net, planted_data(), recipe, SEEDS, start=start).run().flat
+    everything = Training(net, planted_data(), recipe, SEEDS, start=start, free=torch.ones_like(free)).run().flat
+    assert torch.equal(whole, everything)
+
+
+@every_case
 def test_members_are_independent(net: Net, recipe: Recipe) -> None:
     """A seed's result would depend on which other seeds share its job, and adding a seed would change the old ones."""
     together = trained(net, recipe, chunk=len(SEEDS)).state

@@ -354,8 +354,7 @@ def test_the_engine_trains_it_like_a_plain_loop() -> None:
     seeds = [*SEEDS, *SEEDS]
     finals = []
     for chunk in (4, 3, 1):
-        training = Training(expanded, TrainingData(x, y, x, y), recipe, seeds)
-        training.state.flat.copy_(torch.cat([leaf.flatten(1) for leaf in leaves.values()], dim=1))
+        training = Training(expanded, TrainingData(x, y, x, y), recipe, seeds, start=leaves)
         training.chunk = chunk
         finals.append(training.run().flat)
         torch.testing.assert_close(finals[-1], finals[0], rtol=0, atol=1e-9)
@@ -373,8 +372,7 @@ def test_a_net_with_running_statistics_trains_expanded() -> None:
     leaves = trained_leaves(net, 2)
     expanded, more = insert(net, leaves, [0, 1], SEEDS)
     x, y = inputs(net, 1, 20)[0], labels(net, 1, 20)[0]
-    training = Training(expanded, TrainingData(x, y, x, y), recipe, [*SEEDS, *SEEDS])
-    training.state.flat.copy_(torch.cat([leaf.flatten(1) for leaf in more.values()], dim=1))
+    training = Training(expanded, TrainingData(x, y, x, y), recipe, [*SEEDS, *SEEDS], start=more)
     final = training.layout.leaves(training.run().flat)
     assert final["insert.0.site"].flatten().tolist() == [0, 0, 1, 1]
     assert not torch.equal(final["stem.norm.mean"], more["stem.norm.mean"])

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from jumpboard.data.augmentation import augment
-from jumpboard.nets.base import Net, forward
+from jumpboard.nets.base import Leaves, Net, forward
 from jumpboard.training.batches import Batches
 from jumpboard.training.evaluation import cross_entropy, evaluate
 from jumpboard.training.interruption import Interrupted, stop_request
@@ -43,16 +43,31 @@ class TrainingData:
 
 
 class Training:
-    """One training of `seeds` on `data`. `run` takes it to its end; everything that changes is in `state`."""
+    """One training of `seeds` on `data`. `run` takes it to its end; everything that changes is in `state`.
 
-    def __init__(self, net: Net, data: TrainingData, recipe: Recipe, seeds: Sequence[int]) -> None:
+    Members begin at their seeds' initial weights, or at `start`, leaves [G, ...] of the net. `free` [parameters] holds
+    1 for each entry of the flat vector that is trained and 0 for each that stays; all are trained where it is absent.
+    """
+
+    def __init__(
+        self,
+        net: Net,
+        data: TrainingData,
+        recipe: Recipe,
+        seeds: Sequence[int],
+        *,
+        start: Leaves | None = None,
+        free: Tensor | None = None,
+    ) -> None:
         self.net, self.data, self.recipe = net, data, recipe
         self.device = data.x.device
         self.batches = Batches(seeds, len(data.x), recipe.batch, recipe.crop, recipe.flip)
         self.layout = Layout.of(net)
-        self.optimiser = FlatOptimiser.of(recipe.optimiser, self.layout.decayed().to(self.device, data.x.dtype))
+        self.free = None if free is None else free.to(self.device, data.x.dtype)
+        decayed = self.layout.decayed() if free is None else self.layout.decayed() * free
+        self.optimiser = FlatOptimiser.of(recipe.optimiser, decayed.to(self.device, data.x.dtype))
         self.chunk = len(seeds) if net.batches_members or self.device.type == "cuda" else 1
-        flat = initial_members(net, seeds).to(self.device, data.x.dtype)
+        flat = (initial_members(net, seeds) if start is None else self.layout.flat(start)).to(self.device, data.x.dtype)
         self.state = TrainingState.start(flat, self.optimiser.initial_state(flat[:, : self.layout.trained]))
         self.gradients = torch.zeros_like(flat[:, : self.layout.trained])
 
@@ -93,6 +108,8 @@ class Training:
         state.diverged[state.alive & ~np.isfinite(losses)] = state.step
         rate = recipe.optimiser.lr * factor(recipe.schedule, state.step, recipe.steps, recipe.warmup)
         rates = torch.from_numpy(rate * state.alive).to(self.gradients).unsqueeze(1)
+        if self.free is not None:
+            self.gradients.mul_(self.free)
         if not state.alive.all():
             self.gradients[torch.from_numpy(~state.alive).to(self.device)] = 0.0
         if recipe.clip is not None:

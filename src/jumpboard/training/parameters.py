@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jumpboard.nets.base import Net
+from jumpboard.nets.base import Leaves, Net
 from jumpboard.streams import WEIGHTS, generator
 
 
@@ -39,6 +39,10 @@ class Layout:
             views[name] = flat[:, start:stop].view(flat.shape[0], *shape)
             start = stop
         return views
+
+    def flat(self, leaves: Leaves) -> Tensor:
+        """The matrix [G, size] of leaves [G, ...], a copy: the inverse of `leaves`."""
+        return torch.cat([leaves[name].flatten(1) for name in self.shapes], dim=1)
 
     def decayed(self) -> Tensor:
         """1 for each trained entry of a leaf with two or more dimensions, else 0: what weight decay acts on."""
