@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 MODULES = {
     "resmlp": "jumpboard.nets.resmlp",
     "resnet": "jumpboard.nets.resnet",
+    "timm": "jumpboard.nets.timm_net",
 }
+DEPTH_STEPS = {"resnet": 3}
+"""Families whose depths are multiples of a number, so that a config can be told so before any job runs."""
 
 
 def build_net(spec: Mapping[str, Any], depth: int, width: int, input_shape: tuple[int, ...], classes: int) -> "Net":

@@ -82,11 +82,14 @@ class ResMLP(Net):
         hidden = torch.relu(self._product(leaves, f"{place}.w1", f"{place}.b1", z))
         return self._normalised(leaves, place, z + self._product(leaves, f"{place}.w2", f"{place}.b2", hidden))
 
-    def head(self, leaves: Leaves, z: Tensor) -> Tensor:
+    def head(self, leaves: Leaves, z: Tensor, train: bool = False) -> Tensor:
         return self._product(leaves, "head.weight", "head.bias", z)
 
     def positions(self, z: Tensor, members: int) -> Tensor:
         return z.unsqueeze(2)
+
+    def stream(self, rows: Tensor, like: Tensor) -> Tensor:
+        return rows.squeeze(2)
 
     def sites(self) -> tuple[Site, ...]:
         return tuple(Site(index, self.width, 1, shifted=self.bias) for index in range(self.depth + 1))

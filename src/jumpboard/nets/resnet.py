@@ -145,12 +145,15 @@ class ResNet(Net):
         z = self._normalised(leaves, f"{place}.norm2", self._convolved(leaves, f"{place}.conv2", z), train)
         return torch.relu_(z + shortcut)
 
-    def head(self, leaves: Leaves, z: Tensor) -> Tensor:
+    def head(self, leaves: Leaves, z: Tensor, train: bool = False) -> Tensor:
         pooled = torch.unflatten(z.mean((2, 3)), 1, (len(leaves["head.weight"]), -1)).transpose(0, 1)
         return torch.baddbmm(leaves["head.bias"].unsqueeze(1), pooled, leaves["head.weight"].mT)
 
     def positions(self, z: Tensor, members: int) -> Tensor:
         return z.reshape(z.shape[0], members, -1, z.shape[2] * z.shape[3]).permute(1, 0, 3, 2)
+
+    def stream(self, rows: Tensor, like: Tensor) -> Tensor:
+        return rows.permute(1, 0, 3, 2).reshape(like.shape)
 
     def sites(self) -> tuple[Site, ...]:
         shifted = self.norm != "rms"
