@@ -14,7 +14,7 @@ from jumpboard.configuration.grid import Cell, cells
 from jumpboard.configuration.selection import measurement
 from jumpboard.configuration.validation import checkout, validate
 from jumpboard.errors import InputError
-from jumpboard.nets.registry import DEPTH_STEPS
+from jumpboard.nets.registry import DEPTH_STEPS, PICTURES_ONLY
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,11 @@ def _check_cell(cell: Cell, config: Mapping[str, Any], datasets: Mapping[str, An
     if cell.depth % step:
         raise InputError(f"config: grid: depth {cell.depth} of {cell.arch}; accepted for {family}: multiples of {step}")
     recipe, shape = config["trainings"][cell.training], datasets[cell.dataset]["shape"]
+    if family in PICTURES_ONLY and len(shape) != 3:
+        raise InputError(
+            f"config: grid: {cell.arch} is for pictures, but samples of {cell.dataset} have shape {shape}; accepted: a"
+            " data set of pictures"
+        )
     pictures_only = [key for key in ("augmentation", "channels_last") if recipe.get(key)]
     if pictures_only and len(shape) != 3:
         raise InputError(

@@ -133,11 +133,10 @@ def _cut(model: nn.Module, input_shape: tuple[int, ...], classes: int) -> Parts:
 
 def _taken_apart(model: Any) -> list[nn.Module]:
     """Stem, blocks and head; of the model, only what is neither block nor tail is left in place."""
-    for attributes, after in LAYOUTS:
-        if all(isinstance(getattr(model, attribute, None), nn.Module) for attribute in attributes):
-            break
-    else:
+    fitting = [one for one in LAYOUTS if all(isinstance(getattr(model, name, None), nn.Module) for name in one[0])]
+    if not fitting:
         raise _NotAChainError("it has no residual blocks where they are looked for")
+    attributes, after = fitting[0]
     holders = [getattr(model, attribute) for attribute in attributes]
     stages = list(holders[0].children()) if attributes == ("stages",) else holders
     blocks = [block for stage in stages for block in _blocks_of(stage)]

@@ -24,9 +24,8 @@ def create(name: str, input_shape: tuple[int, ...], classes: int) -> nn.Module:
     if len(input_shape) != 3:
         raise InputError(f"timm: input shape {input_shape} must be (channels, height, width)")
     settings = get_pretrained_cfg(name)
-    options: dict[str, Any] = (
-        {"img_size": input_shape[1:]} if settings is not None and settings.fixed_input_size else {}
-    )
+    fixed = settings is not None and settings.fixed_input_size
+    options: dict[str, Any] = {"img_size": input_shape[1:]} if fixed else {}
     try:
         model: nn.Module = timm.create_model(name, num_classes=classes, in_chans=input_shape[0], **options)
     except Exception as error:  # models written by others raise whatever they like
