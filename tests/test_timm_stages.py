@@ -166,6 +166,8 @@ def test_the_file_is_named_and_its_place_is_not(pretrained: Pretrained) -> None:
         assert b"secret place" not in path.read_bytes()
     for path in (pretrained.cell.outputs["curves"], pretrained.cell.outputs["metrics"]):
         assert read_header(path)["parents"]["weights/weights.safetensors"] == digest
+    for path in (pretrained.cell.outputs["metrics"], pretrained.measured["signal"]):
+        assert "timm" in read_header(path)["versions"]
     header = read_checkpoint_header(pretrained.cell.outputs["checkpoints"])
     assert header["parents"]["weights/weights.safetensors"] == digest
 

@@ -89,6 +89,11 @@ class Net(ABC):
         """Whether a CPU is faster with members side by side in each operation than with one after the other."""
         return True
 
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """Packages beside torch that define the net: their versions belong to where a result comes from."""
+        return ()
+
     def parameter_count(self) -> int:
         """Number of trained parameters of one member."""
         return sum(int(np.prod(shape)) for shape in self.parameter_shapes().values())

@@ -9,6 +9,8 @@ token included. Of distilled ViTs the logits are the mean of both heads, as timm
 
 In train mode a model that draws random numbers (dropout, stochastic depth) is refused. BatchNorm's count of batches is
 no leaf: with a fixed momentum, as timm has it, it changes nothing.
+
+There is no further switch: what else a timm model takes is part of its name, and two nets of one name stay comparable.
 """
 
 from collections.abc import Mapping
@@ -92,6 +94,10 @@ class TimmNet(Net):
     @property
     def batches_members(self) -> bool:
         return False
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        return ("timm",)
 
     def parameter_shapes(self) -> dict[str, tuple[int, ...]]:
         return dict(self._skeleton(False).parameters)

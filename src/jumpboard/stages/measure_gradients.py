@@ -80,6 +80,7 @@ def body(job: Job) -> None:
     splits = {name: read_splits(job.inputs[name]) for name in ("base", "fresh") if name in job.inputs}
     data = load_rows(splits, spec["splits"], params["samples"], device)
     net = build_net(params["net"], params["depth"], params["width"], splits["base"].shape, splits["base"].classes)
+    job.packages = (*job.packages, *net.packages)
     records = read_checkpoint_header(job.inputs["checkpoints"])["checkpoints"]
     tables: Tables = defaultdict(list)
     for seed in seeds:

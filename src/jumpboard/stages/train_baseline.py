@@ -92,6 +92,7 @@ def body(job: Job) -> None:
     data = load_splits(splits, params["samples"], device)
     weights = {"weights": str(job.inputs["weights"])} if "weights" in job.inputs else {}
     net = build_net({**params["net"], **weights}, params["depth"], params["width"], splits.shape, splits.classes)
+    job.packages = (*job.packages, *net.packages)
     training = Training(net, TrainingData(*data["train"], *data["validation"]), Recipe.parse(params["training"]), seeds)
 
     place = paths.filled(paths.CELL, cell)
