@@ -401,10 +401,12 @@ def forget() -> None:
 
 @pytest.fixture(scope="module")
 def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
-    """A small run of every rule: digits by a resnet, MNIST-1D by a resmlp, whose gradients are measured."""
+    """A small run of every rule: digits by a resnet and a ViT, MNIST-1D by a resmlp, whose gradients are measured."""
     inventory = tmp_path_factory.mktemp("inventory") / "datasets.yaml"
     inventory.write_text(yaml.safe_dump(INVENTORY), encoding="utf-8")
     config = merged(read_yaml(ROOT / "config" / "config.yaml"), TINY)
+    config["nets"] |= {"vit": {"family": "timm", "model": "vit_tiny_patch16_224"}}
+    config["grid"] += [{**config["grid"][0], "arch": "vit"}]
     return Plan(load(config | {"datasets": str(inventory)}))
 
 
@@ -434,9 +436,9 @@ def test_an_edit_to_a_net_concerns_that_net_only(package: Path, plan: Plan) -> N
     nets = plan.configuration.config["nets"]
     before = jobs(plan)
     with_a_net = {job for job in before if NAMED.get(job.split("/")[0]) == list(NETS.values())}
-    for family in NETS:
+    for family, module in NETS.items():
         akin = {job for job in with_a_net if nets[job.split("/")[2]]["family"] == family}
-        assert edited(package, f"nets/{family}.py", plan, before) == akin != set()
+        assert edited(package, f"nets/{module.rsplit('.', 1)[-1]}.py", plan, before) == akin != set()
 
 
 def test_known_edits_concern_known_stages(package: Path, plan: Plan) -> None:

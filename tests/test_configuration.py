@@ -2,11 +2,13 @@
 must be refused before the first job, in one line that names the key, the value and what is accepted."""
 
 import copy
+import importlib
 import json
 import math
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ from jumpboard.configuration.validation import schema
 from jumpboard.configuration.workflow import open_run
 from jumpboard.data.registry import MODULES as LOADERS
 from jumpboard.errors import InputError
+from jumpboard.nets.base import Net
 from jumpboard.nets.registry import MODULES as FAMILIES
 
 ROOT = Path(__file__).parents[1]
@@ -62,7 +65,7 @@ NAN, INFINITY = math.nan, math.inf
 KEYWORDS = {
     *("$schema", "title", "description", "type", "enum", "properties", "required", "additionalProperties"),
     *("propertyNames", "minProperties", "items", "minItems", "maxItems", "uniqueItems", "pattern"),
-    *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
+    *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "allOf"),
 }
 
 
@@ -131,6 +134,18 @@ def test_configs_of_the_checkout_have_folders_of_their_own() -> None:
         ("trainings.resnet.channels_last", "yes", ["trainings.resnet.channels_last is 'yes'", "boolean"]),
         ("trainings.resmlp.schedule.name", "step", ["'step'", "constant, linear, cosine"]),
         ("trainings.other", {"batch": 1}, ["trainings.other lacks the key 'optimiser'"]),
+        ("nets.resmlp.norm", "batch", ["nets.resmlp.norm is 'batch'", "accepted: rms, layer"]),
+        ("nets.resnet_bn.norm", "layer", ["nets.resnet_bn.norm is 'layer'", "accepted: batch, group, rms"]),
+        ("nets.resmlp.post_norm", True, ["'post_norm' in 'nets.resmlp' is not known", "bias, family, gain, norm"]),
+        ("nets.resnet_bn.bias", True, ["'bias' in 'nets.resnet_bn' is not known", "post_norm"]),
+        ("nets.resnet_bn.weights", "a.pth", ["'weights' in 'nets.resnet_bn' is not known"]),
+        ("nets.resmlp", {"family": "timm"}, ["nets.resmlp lacks the key 'model'"]),
+        ("nets.resmlp", {"family": "timm", "model": "resnet18", "norm": "batch"}, ["'norm'", "family, model, weights"]),
+        ("nets.resmlp", {"family": "timm", "model": "resnet18", "weights": "a.bin"}, ["'a.bin'", "safetensors|pth|pt"]),
+        ("nets.resmlp", {"family": "timm", "model": "resnet18"}, ["resmlp is for pictures", "[40]"]),
+        ("nets.resmlp", {"norm": "rms"}, ["nets.resmlp lacks the key 'family'"]),
+        ("grid.1.zip.depth", [4], ["grid: depth 4 of resnet_bn", "multiples of 3"]),
+        ("trainings.resmlp.steps", -1, ["trainings.resmlp.steps is -1", "at least 0"]),
         ("nets.resmlp.family", "vgg", ["nets.resmlp.family is 'vgg'", "resmlp", "resnet"]),
         ("nets.a/b", {"family": "resmlp"}, ["nets has the name 'a/b'"]),
         ("nets.depth=1", {"family": "resmlp"}, ["nets has the name 'depth=1'"]),
@@ -278,6 +293,12 @@ def test_schemas_agree_with_registries_and_rules() -> None:
     """A net that only the library has could not be used; one that only the schema has fails in the middle of a run."""
     nets = schema("config")["properties"]["nets"]["additionalProperties"]["properties"]
     assert set(nets["family"]["enum"]) == set(FAMILIES)
+    cases = schema("config")["properties"]["nets"]["additionalProperties"]["allOf"]
+    accepted = {one["if"]["properties"]["family"]["const"]: one["then"]["propertyNames"]["enum"] for one in cases}
+    for family, module in FAMILIES.items():
+        own = {one.name for one in fields(importlib.import_module(module).build)} - {one.name for one in fields(Net)}
+        assert set(accepted.pop(family)) == {"family"} | own, family
+    assert not accepted
     assert set(schema("datasets")["additionalProperties"]["properties"]["loader"]["enum"]) == set(LOADERS)
     rule = schema("claims")["additionalProperties"]["properties"]["rule"]
     assert set(rule["properties"]["kind"]["enum"]) == set(CLAIM_KINDS)
@@ -319,6 +340,24 @@ def test_params_are_plain_json() -> None:
         plan.params("train_baseline", {**BLOCK, "depth": 7, "width": 7, "samples": 7})
     with pytest.raises(InputError, match="'train' is not known"):
         plan.params("train", {})
+
+
+def test_a_file_of_weights_is_told_by_its_content(tmp_path: Path) -> None:
+    """The same weights elsewhere on another machine are the same net: a path in the digest would make two of them. A
+    file that is not there is refused before any job."""
+    config = changed("nets.resnet_bn", {"family": "timm", "model": "resnet18"})
+    with_weights = changed("nets.resnet_bn", {**config["nets"]["resnet_bn"], "weights": str(tmp_path / "a.pth")})
+    plain, plan = (Plan(load(one)) for one in (config, with_weights))
+    for rule in ("train_baseline", "measure_gradients"):
+        for cell in plan.cells("train_baseline"):
+            keys = cell.as_json()
+            assert plan.digests(rule, keys) == plain.digests(rule, keys)
+            assert plan.weights(keys) == ([str(tmp_path / "a.pth")] if cell.arch == "resnet_bn" else [])
+    folders = {name: str(tmp_path / name) for name in ("results", "figures", "logs")}
+    with pytest.raises(InputError, match=r"nets.resnet_bn.weights is '.*a.pth': no such file"):
+        open_run(with_weights | folders, ROOT)
+    (tmp_path / "a.pth").touch()
+    open_run(with_weights | folders, ROOT)
 
 
 def test_a_run_is_opened_for_its_own_checkout_only(tmp_path: Path) -> None:

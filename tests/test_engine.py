@@ -397,14 +397,14 @@ class CrampedMLP(ResMLP):
 class CrampedCNN(ResNet):
     """Runs out of memory late in a training pass, when running statistics have been computed."""
 
-    def head(self, leaves: Leaves, z: Tensor) -> Tensor:
+    def head(self, leaves: Leaves, z: Tensor, train: bool = False) -> Tensor:
         if leaves["head.weight"].requires_grad:
             full(len(leaves["head.weight"]), 2)
-        return super().head(leaves, z)
+        return super().head(leaves, z, train)
 
 
 class NoMemory(ResMLP):
-    def head(self, leaves: Leaves, z: Tensor) -> Tensor:
+    def head(self, leaves: Leaves, z: Tensor, train: bool = False) -> Tensor:
         full(1, 0)
         return z
 

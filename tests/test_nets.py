@@ -175,6 +175,19 @@ def test_cut_at_every_site(net: Net, train: bool) -> None:
 
 
 @every_net
+def test_positions_have_an_inverse(net: Net) -> None:
+    """A block that is inserted at a site works on positions: what it adds would land on other units or places."""
+    leaves, x = trained_leaves(net, members=2), inputs(net, members=2, batch=4)
+    for site in net.sites():
+        z = run_to(net, leaves, x, site.index)
+        rows = net.positions(z, 2)
+        assert rows.shape == (2, 4, site.positions, site.units)
+        torch.testing.assert_close(net.from_positions(rows, z), z, rtol=0, atol=0)
+        other = torch.randn(rows.shape, dtype=rows.dtype, generator=torch.Generator().manual_seed(0))
+        torch.testing.assert_close(net.positions(net.from_positions(other, z), 2), other, rtol=0, atol=0)
+
+
+@every_net
 def test_shifted_sites(net: Net) -> None:
     """Signals that only measure unfinished training would enter claims: a trained vector that is added on the way to a
     site, as 1 in place of 0 shows, would not be marked."""

@@ -49,11 +49,14 @@ class LinearNet(Net):
     def block(self, leaves: Leaves, index: int, z: Tensor, train: bool) -> Tensor:
         return z @ leaves[f"blocks.{index}"].mT
 
-    def head(self, leaves: Leaves, z: Tensor) -> Tensor:
+    def head(self, leaves: Leaves, z: Tensor, train: bool = False) -> Tensor:
         return z @ leaves["head.weight"].mT + leaves["head.bias"].unsqueeze(1)
 
     def positions(self, z: Tensor, members: int) -> Tensor:
         return z.unsqueeze(2)
+
+    def from_positions(self, p: Tensor, z: Tensor) -> Tensor:
+        return p.squeeze(2)
 
     def sites(self) -> tuple[Site, ...]:
         return tuple(Site(index, self.width, 1, shifted=False) for index in range(self.depth + 1))

@@ -11,9 +11,11 @@ from torch.nn import functional
 
 from jumpboard.nets.base import Net
 from jumpboard.nets.resnet import ResNet
+from jumpboard.nets.timm_net import TimmNet
 from jumpboard.training.recipe import Recipe
 from oracles.plain_resmlp import plain_logits
 from oracles.plain_resnet import own_name, plain_resnet
+from oracles.plain_timm import plain_timm
 
 
 class PlainResMLP(nn.Module):
@@ -88,7 +90,10 @@ def train(net: Net, leaves: Mapping[str, Tensor], recipe: Recipe, seed: int, x: 
     """All steps of the recipe from `leaves` (no member dimension)."""
     module: nn.Module
     now: Callable[[], dict[str, Tensor]]
-    if isinstance(net, ResNet):
+    if isinstance(net, TimmNet):
+        module = plain_timm(net, leaves).train()
+        now = lambda: {name: module.state_dict()[name].clone() for name in leaves}  # noqa: E731
+    elif isinstance(net, ResNet):
         module = plain_resnet(net, leaves).train()
         now = lambda: {name: module.state_dict()[own_name(name)].clone() for name in leaves}  # noqa: E731
     else:

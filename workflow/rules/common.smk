@@ -51,6 +51,11 @@ def normalised_by(wildcards):
     return {"base": f"{config['results']}/prepare_dataset/splits/{base}.parquet"} if base else {}
 
 
+def weights_file(wildcards):
+    """The file of weights that the cell's net begins with, if it begins with one."""
+    return PLAN.weights(wildcards)
+
+
 def fresh_rows(wildcards):
     """The fresh samples of the data set, where the cell's measurement asks for them."""
     asked = PLAN.params("measure_gradients", wildcards)["measurement"]["splits"]

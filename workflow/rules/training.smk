@@ -1,10 +1,12 @@
-# Contract: splits -> per cell <results>/train_baseline/{curves,metrics}/... and <results>/checkpoints/train_baseline/...;
+# Contract: splits, and the file of weights where the net names one -> per cell
+#           <results>/train_baseline/{curves,metrics}/... and <results>/checkpoints/train_baseline/...;
 #           collected per data set and arch into <results>/collect/{curves,metrics}/<dataset>/<arch>.parquet.
 
 
 rule train_baseline:
     input:
         splits="<results>/prepare_dataset/splits/{dataset}.parquet",
+        weights=weights_file,
     output:
         curves=f"<results>/{paths.cell_table('train_baseline', 'curves')}",
         metrics=f"<results>/{paths.cell_table('train_baseline', 'metrics')}",
@@ -23,9 +25,10 @@ rule train_baseline:
         root=run_root,
         cell=job_params("train_baseline"),
         code=job_code("train_baseline"),
+        weights=lambda wildcards, input: [f"weights={input.weights}"] if input.weights else [],
     shell:
         "python -m jumpboard.stages.train_baseline --root {params.root:q} --params {params.cell:q}"
-        " --code {params.code} --threads {threads} --inputs splits={input.splits:q}"
+        " --code {params.code} --threads {threads} --inputs splits={input.splits:q} {params.weights:q}"
         " --outputs curves={output.curves:q} metrics={output.metrics:q} checkpoints={output.checkpoints:q}"
         " >> {log:q} 2>&1"
 

@@ -2,8 +2,8 @@
 
 Tensors are named `seed_<s>/<checkpoint>/<leaf>`. The header holds ONE metadata key, `jumpboard`, with sorted JSON
 (several keys would be written in random order): the provenance, and for each `seed_<s>/<checkpoint>` its step, the
-SHA-256 of its tensors and that of its parent: the last checkpoint of the same seed at an earlier step, or else the data
-set's file. Checkpoints of one seed and step are siblings.
+SHA-256 of its tensors and that of its parent: the last checkpoint of the same seed at an earlier step, or else the file
+of weights that training began with, or else the data set's file. Checkpoints of one seed and step are siblings.
 """
 
 import errno

@@ -46,11 +46,14 @@ class Job:
     _parents: dict[str, str] = field(default_factory=dict)
 
     def parents(self) -> dict[str, str]:
-        """SHA-256 of every input below the root, by its path from the root."""
+        """SHA-256 of every input, by its path from the root; of one elsewhere by `<name>/<file name>`, so that nothing
+        depends on where on a machine it lies."""
         if not self._parents:
-            for path in self.inputs.values():
-                if path.absolute().is_relative_to(self.root.absolute()):
-                    self._parents[path.absolute().relative_to(self.root.absolute()).as_posix()] = sha256_of(path)
+            root = self.root.absolute()
+            for name, path in self.inputs.items():
+                place = path.absolute()
+                below = place.relative_to(root) if place.is_relative_to(root) else Path(name, path.name)
+                self._parents[below.as_posix()] = sha256_of(path)
         return self._parents
 
     def provenance(self) -> Provenance:

@@ -14,6 +14,7 @@ from jumpboard.configuration.grid import Cell, cells
 from jumpboard.configuration.selection import measurement
 from jumpboard.configuration.validation import checkout, validate
 from jumpboard.errors import InputError
+from jumpboard.nets.registry import DEPTH_STEPS, PICTURES_ONLY
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,16 @@ def _check_cell(cell: Cell, config: Mapping[str, Any], datasets: Mapping[str, An
     ):
         if name not in known:
             raise InputError(f"config: grid: {kind} '{name}' is not defined; accepted: {', '.join(sorted(known))}")
+    family = config["nets"][cell.arch]["family"]
+    step = DEPTH_STEPS.get(family, 1)
+    if cell.depth % step:
+        raise InputError(f"config: grid: depth {cell.depth} of {cell.arch}; accepted for {family}: multiples of {step}")
     recipe, shape = config["trainings"][cell.training], datasets[cell.dataset]["shape"]
+    if family in PICTURES_ONLY and len(shape) != 3:
+        raise InputError(
+            f"config: grid: {cell.arch} is for pictures, but samples of {cell.dataset} have shape {shape}; accepted: a"
+            " data set of pictures"
+        )
     pictures_only = [key for key in ("augmentation", "channels_last") if recipe.get(key)]
     if pictures_only and len(shape) != 3:
         raise InputError(
@@ -128,9 +138,8 @@ def resolve(config: Mapping[str, Any], datasets: Mapping[str, Any], claims: Mapp
         late = [step for step in recipe.get("checkpoints", {}).get("steps", ()) if step > recipe["steps"]]
         if late:
             last = recipe["steps"]
-            raise InputError(
-                f"config: trainings.{name}.checkpoints.steps has {late[0]}; accepted: 1 to {last}, its steps"
-            )
+            accepted = f"1 to {last}, its steps" if last else "none, as it has 0 steps"
+            raise InputError(f"config: trainings.{name}.checkpoints.steps has {late[0]}; accepted: {accepted}")
     _check_measurements(config, datasets, grid)
     return Configuration(config, datasets, claims, grid)
 

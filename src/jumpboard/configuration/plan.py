@@ -91,6 +91,16 @@ class Plan:
             entry["fresh"] = {**entry["fresh"], "samples": min(allowed, self._fresh_asked().get(dataset, allowed))}
         return entry
 
+    def weights(self, keys: Keys) -> list[str]:
+        """The file of weights that a cell's net begins with, if it begins with one."""
+        named = self.configuration.config["nets"][keys["arch"]].get("weights")
+        return [named] if named is not None else []
+
+    def _net(self, arch: str) -> dict[str, Any]:
+        """The net's entry without its file of weights: that is an input, told by its content and not by its path."""
+        entry = self.configuration.config["nets"][arch]
+        return {name: value for name, value in entry.items() if name != "weights"}
+
     def priority(self, keys: Keys) -> int:
         """Larger for cells that are best run earlier."""
         return len(self._cells) - list(self._cells).index(self.cell(keys).key)
@@ -109,7 +119,7 @@ class Plan:
                 cell = self.cell(keys)
                 return {
                     **cell.as_json(),
-                    "net": config["nets"][cell.arch],
+                    "net": self._net(cell.arch),
                     "training": config["trainings"][cell.training],
                     "device": config["device"],
                 }
@@ -118,7 +128,7 @@ class Plan:
                 block = dict(measurement(cell, config) or {})
                 return {
                     **{name: value for name, value in cell.as_json().items() if name != "training"},
-                    "net": config["nets"][cell.arch],
+                    "net": self._net(cell.arch),
                     "measurement": {name: value for name, value in block.items() if name not in CHOOSES_CELLS},
                     "device": config["device"],
                 }

@@ -27,12 +27,20 @@ def _check_writable(name: str, folder: Path) -> None:
         raise InputError(f"config: {name} is '{folder}', which cannot be written: {error.strerror}") from None
 
 
+def _check_weights(plan: Plan) -> None:
+    """Raise InputError for a file of weights that the grid uses and that is not there."""
+    for cell in plan.cells("train_baseline"):
+        for path in plan.weights({"arch": cell.arch}):
+            if not Path(path).is_file():
+                raise InputError(f"config: nets.{cell.arch}.weights is '{path}': no such file")
+
+
 def open_run(config: Mapping[str, Any], basedir: Path) -> Plan:
     """The plan of a merged config, for the checkout in `basedir`.
 
     Puts the running interpreter's folder first on PATH, so that jobs use the same installation whether or not it was
-    activated. Raises InputError for a bad config, folders that cannot be written, and where the imported package is
-    not this checkout's, whose edits a run would then not see.
+    activated. Raises InputError for a bad config, folders that cannot be written, weights that are not there, and where
+    the imported package is not this checkout's, whose edits a run would then not see.
     """
     if checkout() != basedir.resolve():
         raise InputError(
@@ -41,5 +49,6 @@ def open_run(config: Mapping[str, Any], basedir: Path) -> Plan:
     plan = Plan(load(config))
     for name in ("results", "figures", "logs"):
         _check_writable(name, Path(config[name]))
+    _check_weights(plan)
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     return plan

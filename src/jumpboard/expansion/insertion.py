@@ -80,8 +80,12 @@ class Inserted(Net):
     def block(self, leaves: Leaves, index: int, z: Tensor, train: bool) -> Tensor:
         return self._behind(leaves, index + 1, self.base.block(leaves, index, z, train))
 
-    def head(self, leaves: Leaves, z: Tensor) -> Tensor:
-        return self.base.head(leaves, z)
+    def head(self, leaves: Leaves, z: Tensor, train: bool = False) -> Tensor:
+        return self.base.head(leaves, z, train)
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        return self.base.packages
 
     def _behind(self, leaves: Leaves, site: int, z: Tensor) -> Tensor:
         """The stream behind the blocks of those members whose site this is; the others pay nothing."""

@@ -14,7 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from torch import Tensor
 
+from jumpboard.errors import InputError
+
 Leaves = Mapping[str, Tensor]
+Shaped = Tensor | np.ndarray
 Tap = Callable[[int, Tensor], Tensor]
 
 
@@ -62,7 +65,7 @@ class Net(ABC):
         """The stream at site `index` -> the stream at site `index + 1`, 0 <= index < depth."""
 
     @abstractmethod
-    def head(self, leaves: Leaves, z: Tensor) -> Tensor:
+    def head(self, leaves: Leaves, z: Tensor, train: bool = False) -> Tensor:
         """The stream at site L -> logits [G, B, classes]."""
 
     @abstractmethod
@@ -93,9 +96,27 @@ class Net(ABC):
         """Whether a CPU is faster with members side by side in each operation than with one after the other."""
         return True
 
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """Packages beside torch that define the net: their versions belong to where a result comes from."""
+        return ()
+
     def parameter_count(self) -> int:
         """Number of trained parameters of one member."""
         return sum(int(np.prod(shape)) for shape in self.parameter_shapes().values())
+
+
+def check_leaves(net: Net, leaves: Mapping[str, Shaped], source: str) -> None:
+    """Raise InputError, naming `source` and the leaf, unless `leaves` are those of one member of the net."""
+    expected = {**net.parameter_shapes(), **net.buffer_shapes()}
+    for name, shape in expected.items():
+        if name not in leaves:
+            raise InputError(f"{source}: lacks the leaf '{name}' of the net, of shape {list(shape)}")
+        if tuple(leaves[name].shape) != shape:
+            raise InputError(f"{source}: leaf '{name}' has shape {list(leaves[name].shape)}, in the net {list(shape)}")
+    unknown = [name for name in leaves if name not in expected]
+    if unknown:
+        raise InputError(f"{source}: holds the leaf '{unknown[0]}', which the net does not have")
 
 
 def run_to(net: Net, leaves: Leaves, x: Tensor, site: int, train: bool = False) -> Tensor:
@@ -113,7 +134,7 @@ def run_from(net: Net, leaves: Leaves, z: Tensor, site: int, train: bool = False
             z = tap(index, z)
         if index < net.depth:
             z = net.block(leaves, index, z, train)
-    return net.head(leaves, z)
+    return net.head(leaves, z, train)
 
 
 def forward(net: Net, leaves: Leaves, x: Tensor, train: bool = False, tap: Tap | None = None) -> Tensor:

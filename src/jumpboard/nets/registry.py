@@ -12,7 +12,12 @@ if TYPE_CHECKING:
 MODULES = {
     "resmlp": "jumpboard.nets.resmlp",
     "resnet": "jumpboard.nets.resnet",
+    "timm": "jumpboard.nets.timm_net",
 }
+DEPTH_STEPS = {"resnet": 3}
+"""Families whose depths are multiples of a number, so that a config can be told so before any job runs."""
+PICTURES_ONLY = ("resnet", "timm")
+"""Families that take samples of (channels, height, width) alone."""
 
 
 def build_net(spec: Mapping[str, Any], depth: int, width: int, input_shape: tuple[int, ...], classes: int) -> "Net":

@@ -82,7 +82,7 @@ class ResMLP(Net):
         hidden = torch.relu(self._product(leaves, f"{place}.w1", f"{place}.b1", z))
         return self._normalised(leaves, place, z + self._product(leaves, f"{place}.w2", f"{place}.b2", hidden))
 
-    def head(self, leaves: Leaves, z: Tensor) -> Tensor:
+    def head(self, leaves: Leaves, z: Tensor, train: bool = False) -> Tensor:
         return self._product(leaves, "head.weight", "head.bias", z)
 
     def positions(self, z: Tensor, members: int) -> Tensor:

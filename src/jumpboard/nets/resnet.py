@@ -145,7 +145,7 @@ class ResNet(Net):
         z = self._normalised(leaves, f"{place}.norm2", self._convolved(leaves, f"{place}.conv2", z), train)
         return torch.relu_(z + shortcut)
 
-    def head(self, leaves: Leaves, z: Tensor) -> Tensor:
+    def head(self, leaves: Leaves, z: Tensor, train: bool = False) -> Tensor:
         pooled = torch.unflatten(z.mean((2, 3)), 1, (len(leaves["head.weight"]), -1)).transpose(0, 1)
         return torch.baddbmm(leaves["head.bias"].unsqueeze(1), pooled, leaves["head.weight"].mT)
 

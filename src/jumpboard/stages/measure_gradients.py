@@ -17,7 +17,7 @@ from jumpboard.data.splits import Splits, read_splits
 from jumpboard.measure.features import draw_features
 from jumpboard.measure.records import correlation_rows, covariance_row, moments_row, signal_row
 from jumpboard.measure.sites import measure_sites
-from jumpboard.nets.base import Leaves, Net
+from jumpboard.nets.base import Leaves, Net, check_leaves
 from jumpboard.nets.registry import build_net
 from jumpboard.schemas.correlations import CORRELATIONS
 from jumpboard.schemas.covariance import COVARIANCE
@@ -79,6 +79,7 @@ def body(job: Job) -> None:
     splits = {name: read_splits(job.inputs[name]) for name in ("base", "fresh") if name in job.inputs}
     data = load_rows(splits, spec["splits"], params["samples"], device)
     net = build_net(params["net"], params["depth"], params["width"], splits["base"].shape, splits["base"].classes)
+    job.packages = (*job.packages, *net.packages)
     records = read_checkpoint_header(job.inputs["checkpoints"])["checkpoints"]
     tables: Tables = defaultdict(list)
     for seed in seeds:
@@ -87,6 +88,7 @@ def body(job: Job) -> None:
             if record is None:
                 continue  # the training loss never fell to that level, or the seed diverged
             member = read_member(job.inputs["checkpoints"], seed, checkpoint)
+            check_leaves(net, member, f"{job.inputs['checkpoints']}: seed_{seed}/{checkpoint}")
             leaves = {name: torch.from_numpy(leaf)[None].to(device) for name, leaf in member.items()}
             key = {**cell, "seed": seed, "checkpoint": checkpoint}
             for name, rows in measure_net(net, leaves, data, spec, key, record["step"]).items():

@@ -2,6 +2,8 @@
 
 Writes the tables `curves` (course of training) and `metrics` (what the final net and the one of lowest validation loss
 attain on each split), and the cell's checkpoints: init, configured steps, the first crossings of loss levels, final.
+Where the net begins with weights from a file (input `weights`), every seed begins with those. With 0 steps init and
+final are the net as it began.
 """
 
 from collections.abc import Iterator
@@ -12,6 +14,7 @@ import torch
 
 from jumpboard.artefacts import paths
 from jumpboard.artefacts.checkpoints import write_checkpoints
+from jumpboard.artefacts.files import sha256_of
 from jumpboard.artefacts.job import Job, run_stage
 from jumpboard.artefacts.provenance import config_digest
 from jumpboard.artefacts.tables import write_table
@@ -87,7 +90,9 @@ def body(job: Job) -> None:
 
     splits = read_splits(job.inputs["splits"])
     data = load_splits(splits, params["samples"], device)
-    net = build_net(params["net"], params["depth"], params["width"], splits.shape, splits.classes)
+    weights = {"weights": str(job.inputs["weights"])} if "weights" in job.inputs else {}
+    net = build_net({**params["net"], **weights}, params["depth"], params["width"], splits.shape, splits.classes)
+    job.packages = (*job.packages, *net.packages)
     training = Training(net, TrainingData(*data["train"], *data["validation"]), Recipe.parse(params["training"]), seeds)
 
     place = paths.filled(paths.CELL, cell)
@@ -103,7 +108,7 @@ def body(job: Job) -> None:
             )
             for (member, checkpoint), (step, flat) in state.snapshots.items()
         }
-        ancestor = next(iter(job.parents().values()))
+        ancestor = sha256_of(job.inputs.get("weights", job.inputs["splits"]))
         write_table(job.outputs["curves"], CURVES, curve_rows(cell, seeds, state), job.provenance())
         write_table(job.outputs["metrics"], METRICS, metrics, job.provenance())
         write_checkpoints(job.outputs["checkpoints"], members, ancestor, job.provenance())
