@@ -181,7 +181,13 @@ def test_a_training_descends_from_its_data(make_cell: Callable[..., Cell]) -> No
     for seed in (3, 1, 4):
         mine = {name.split("/")[1]: record for name, record in records.items() if name.startswith(f"seed_{seed}/")}
         steps = {name: record["step"] for name, record in mine.items()}
+        best = steps.pop("best_validation")
         assert steps == {"init": 0, "step_1": 1, "loss_3": 1, "loss_2.9": 1, "step_6": 6, "final": 12}
+        assert best in range(0, 13, 4)
+        earlier = [name for name in steps if steps[name] < best]
+        assert mine["best_validation"]["parent"] in {mine[name]["sha256"] for name in earlier} | {
+            sha256_of(cell.splits)
+        }
         assert mine["init"]["parent"] == sha256_of(cell.splits)
         for name in ("step_1", "loss_3", "loss_2.9"):
             assert mine[name]["parent"] == mine["init"]["sha256"]

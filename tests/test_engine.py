@@ -373,7 +373,7 @@ def test_divergence_reaches_the_tables(make_cell: Callable[..., Cell]) -> None:
     assert {row["status"] for row in rows} == {"diverged"}
     assert all(0 < row["step"] < 10 for row in rows if row["checkpoint"] == "final")
     records = read_checkpoint_header(cell.outputs["checkpoints"])["checkpoints"]
-    assert sorted(records) == [f"seed_{seed}/init" for seed in (1, 3, 4)]
+    assert sorted(records) == [f"seed_{seed}/{name}" for seed in (1, 3, 4) for name in ("best_validation", "init")]
     curves = read_table(cell.outputs["curves"], CURVES).to_pylist()
     assert {row["step"] for row in curves if row["split"] == "train"} <= {4, 8}
 

@@ -56,7 +56,16 @@ def weights_file(wildcards):
     return PLAN.weights(wildcards)
 
 
-def fresh_rows(wildcards):
-    """The fresh samples of the data set, where the cell's measurement asks for them."""
-    asked = PLAN.params("measure_gradients", wildcards)["measurement"]["splits"]
-    return [f"{config['results']}/prepare_fresh/rows/{wildcards.dataset}.parquet"] if "fresh" in asked else []
+def fresh_rows(rule):
+    """A function of wildcards -> the fresh samples of the data set, where the rule asks for them in this cell."""
+
+    def rows(wildcards):
+        fresh = f"{config['results']}/prepare_fresh/rows/{wildcards.dataset}.parquet"
+        return [fresh] if "fresh" in PLAN.asked(rule, PLAN.cell(wildcards)) else []
+
+    return rows
+
+
+def fresh_argument(wildcards, input):
+    """The stage's argument for its fresh samples, where it has any."""
+    return [f"fresh={input.fresh}"] if input.fresh else []

@@ -5,7 +5,7 @@
 rule measure_gradients:
     input:
         base="<results>/prepare_dataset/splits/{dataset}.parquet",
-        fresh=fresh_rows,
+        fresh=fresh_rows("measure_gradients"),
         checkpoints=f"<results>/{paths.cell_checkpoints('train_baseline')}",
     output:
         signal=f"<results>/{paths.cell_table('measure_gradients', 'signal')}",
@@ -26,7 +26,7 @@ rule measure_gradients:
         root=run_root,
         cell=job_params("measure_gradients"),
         code=job_code("measure_gradients"),
-        fresh=lambda wildcards, input: [f"fresh={input.fresh}"] if input.fresh else [],
+        fresh=fresh_argument,
     shell:
         "python -m jumpboard.stages.measure_gradients --root {params.root:q} --params {params.cell:q}"
         " --code {params.code} --threads {threads}"

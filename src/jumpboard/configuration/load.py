@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from jumpboard.configuration.grid import Cell, cells
-from jumpboard.configuration.selection import measurement
+from jumpboard.configuration.selection import SECTIONS, covers
 from jumpboard.configuration.validation import checkout, validate
 from jumpboard.errors import InputError
 from jumpboard.nets.registry import DEPTH_STEPS, PICTURES_ONLY
@@ -88,34 +88,38 @@ def _check_cell(cell: Cell, config: Mapping[str, Any], datasets: Mapping[str, An
         )
 
 
-def _check_measurements(config: Mapping[str, Any], datasets: Mapping[str, Any], grid: Sequence[Cell]) -> None:
-    """A measurement of a net that is not trained, or of a checkpoint that is not kept, would silently do nothing."""
-    for index, block in enumerate(config.get("measurements", ())):
+def _check_blocks(section: str, config: Mapping[str, Any], datasets: Mapping[str, Any], grid: Sequence[Cell]) -> None:
+    """A block of a net that is not trained, or of a checkpoint that is not kept, would silently do nothing."""
+    for index, block in enumerate(config.get(section, ())):
+        place = f"config: {section}[{index}]"
         own = [cell for cell in grid if (cell.dataset, cell.arch) == (block["dataset"], block["arch"])]
         if not own:
             net = f"{block['dataset']}/{block['arch']}"
             known = ", ".join(sorted({f"{cell.dataset}/{cell.arch}" for cell in grid}))
-            raise InputError(f"config: measurements[{index}] is of {net}, which the grid lacks; accepted: {known}")
-        if not any(measurement(cell, {"measurements": [block]}) for cell in own):
-            raise InputError(f"config: measurements[{index}].only is {block['only']}, which no cell of the grid has")
+            raise InputError(f"{place} is of {net}, which the grid lacks; accepted: {known}")
+        if not any(covers(block, cell) for cell in own):
+            raise InputError(f"{place}.only is {block['only']}, which no cell of the grid has")
         if "fresh" in block["splits"] and "fresh" not in datasets[block["dataset"]]:
             raise InputError(
-                f"config: measurements[{index}].splits has fresh, which {block['dataset']} has none of;"
-                " accepted: train, validation, test"
+                f"{place}.splits has fresh, which {block['dataset']} has none of; accepted: train, validation, test"
             )
+        if "training" in block and block["training"] not in config["trainings"]:
+            known = ", ".join(sorted(config["trainings"]))
+            raise InputError(f"{place}.training is '{block['training']}', which is not defined; accepted: {known}")
         for training in {cell.training for cell in own}:
             kept = kept_checkpoints(config["trainings"][training])
-            unknown = [name for name in block["checkpoints"] if name not in kept]
+            asked = block["checkpoints"] if "checkpoints" in block else [block["reference"]]
+            unknown = [name for name in asked if name not in kept]
             if unknown:
                 accepted = f"those of trainings.{training}: {', '.join(kept)}"
-                raise InputError(f"config: measurements[{index}] has checkpoint '{unknown[0]}'; accepted: {accepted}")
+                raise InputError(f"{place} has checkpoint '{unknown[0]}'; accepted: {accepted}")
 
 
 def kept_checkpoints(recipe: Mapping[str, Any]) -> list[str]:
     """Names of the checkpoints that a training recipe keeps, if the run gets so far."""
     asked = recipe.get("checkpoints", {})
     levels = [f"loss_{level:g}" for level in asked.get("losses", ())]
-    return ["init", *(f"step_{step}" for step in asked.get("steps", ())), *levels, "final"]
+    return ["init", *(f"step_{step}" for step in asked.get("steps", ())), *levels, "best_validation", "final"]
 
 
 def resolve(config: Mapping[str, Any], datasets: Mapping[str, Any], claims: Mapping[str, Any]) -> Configuration:
@@ -140,7 +144,8 @@ def resolve(config: Mapping[str, Any], datasets: Mapping[str, Any], claims: Mapp
             last = recipe["steps"]
             accepted = f"1 to {last}, its steps" if last else "none, as it has 0 steps"
             raise InputError(f"config: trainings.{name}.checkpoints.steps has {late[0]}; accepted: {accepted}")
-    _check_measurements(config, datasets, grid)
+    for section in SECTIONS.values():
+        _check_blocks(section, config, datasets, grid)
     return Configuration(config, datasets, claims, grid)
 
 

@@ -14,7 +14,7 @@ from jumpboard.artefacts.provenance import config_digest
 from jumpboard.claims.registry import MODULES as CLAIM_MODULES
 from jumpboard.configuration.grid import Cell
 from jumpboard.configuration.load import Configuration
-from jumpboard.configuration.selection import RULES, cells_of, measurement
+from jumpboard.configuration.selection import RULES, SECTIONS, block_of, cells_of
 from jumpboard.data.registry import MODULES as DATA_MODULES
 from jumpboard.errors import InputError
 from jumpboard.figures.registry import FIGURES
@@ -29,9 +29,14 @@ COLLECTED = {  # table -> the rule that makes it cell by cell
     "moments": "measure_gradients",
     "covariance": "measure_gradients",
     "correlations": "measure_gradients",
+    "jumpboard": "expand_depth",
+    "step_gains": "expand_depth",
+    "expansion": "expand_depth",
+    "widening": "expand_width",
+    "chain": "expand_chain",
 }
-CHOOSES_CELLS = ("dataset", "arch", "only")  # of a measurement: which cells it covers, not what is done to them
-KEEPS_CHECKPOINTS = ("train_baseline",)
+CHOOSES_CELLS = ("dataset", "arch", "only")  # of a block: which cells it covers, not what is done to them
+KEEPS_CHECKPOINTS = ("train_baseline", "expand_chain")
 FIGURE_FILES = ("svg", "png", "parquet")
 
 
@@ -75,13 +80,19 @@ class Plan:
         return tuple(dict.fromkeys([*used, *(entries[name].get("normalise_as", name) for name in used)]))
 
     def _fresh_asked(self) -> dict[str, int]:
-        """The largest number of fresh samples that a measurement asks for, of each data set that is asked for any."""
+        """The largest number of fresh samples that a block asks for, of each data set that is asked for any."""
         asked: dict[str, int] = {}
-        for cell in self.cells("measure_gradients"):
-            count = (measurement(cell, self.configuration.config) or {})["splits"].get("fresh", 0)
-            if count:
-                asked[cell.dataset] = max(count, asked.get(cell.dataset, 0))
+        for rule in SECTIONS:
+            for cell in self.cells(rule):
+                count = self.asked(rule, cell).get("fresh", 0)
+                if count:
+                    asked[cell.dataset] = max(count, asked.get(cell.dataset, 0))
         return asked
+
+    def asked(self, rule: str, cell: Cell) -> Mapping[str, int]:
+        """The number of samples of each split that a rule asks for."""
+        splits: Mapping[str, int] = (block_of(rule, cell, self.configuration.config) or {})["splits"]
+        return splits
 
     def _with_fresh_asked(self, dataset: str) -> dict[str, Any]:
         """The inventory entry with as many fresh samples as are asked for, and no more than it allows."""
@@ -105,6 +116,20 @@ class Plan:
         """Larger for cells that are best run earlier."""
         return len(self._cells) - list(self._cells).index(self.cell(keys).key)
 
+    def _built_on(self, keys: Keys) -> dict[str, Any]:
+        """Parameters of a job that builds on a cell's trained nets."""
+        cell = self.cell(keys)
+        return {
+            **{name: value for name, value in cell.as_json().items() if name != "training"},
+            "net": self._net(cell.arch),
+            "device": self.configuration.config["device"],
+        }
+
+    def _told(self, rule: str, keys: Keys) -> dict[str, Any]:
+        """What the config's block says is done to the cell."""
+        block = block_of(rule, self.cell(keys), self.configuration.config) or {}
+        return {name: value for name, value in block.items() if name not in CHOOSES_CELLS}
+
     def params(self, rule: str, keys: Keys) -> dict[str, Any]:
         """The parameters of one job, plain JSON; their digest is the config digest of its outputs."""
         config, datasets = self.configuration.config, self.configuration.datasets
@@ -124,13 +149,14 @@ class Plan:
                     "device": config["device"],
                 }
             case "measure_gradients":
-                cell = self.cell(keys)
-                block = dict(measurement(cell, config) or {})
+                return {**self._built_on(keys), "measurement": self._told(rule, keys)}
+            case "expand_depth" | "expand_width" | "expand_chain":
+                told = self._told(rule, keys)
                 return {
-                    **{name: value for name, value in cell.as_json().items() if name != "training"},
-                    "net": self._net(cell.arch),
-                    "measurement": {name: value for name, value in block.items() if name not in CHOOSES_CELLS},
-                    "device": config["device"],
+                    **self._built_on(keys),
+                    "baseline": config["trainings"][self.cell(keys).training],
+                    "training": config["trainings"][told.pop("training")],
+                    "expansion": told,
                 }
             case "collect":
                 return {**{name: keys[name] for name in ("table", "dataset", "arch")}, "rule": COLLECTED[keys["table"]]}
@@ -149,7 +175,7 @@ class Plan:
         match rule:
             case "prepare_dataset" | "prepare_fresh":
                 named = [DATA_MODULES[datasets[keys["dataset"]]["loader"]]]
-            case "train_baseline" | "measure_gradients":
+            case "train_baseline" | "measure_gradients" | "expand_depth" | "expand_width" | "expand_chain":
                 named = [NET_MODULES[config["nets"][keys["arch"]]["family"]]]
             case "collect":
                 named = [SCHEMA_MODULES[keys["table"]]]

@@ -13,5 +13,15 @@ CHECKPOINT = Column(
 )
 SPLIT = Column("split", "string", "-", "train, validation, test or fresh", key=True)
 SITE = Column("site", "int64", "blocks", "insertion site 0..L: number of blocks before it", key=True)
+DIRECTION = Column("direction", "string", "-", "steepest, or a control: random, orthogonal, shuffled", key=True)
+JUMPBOARD_KIND = Column(
+    "jumpboard",
+    "string",
+    "-",
+    "train: direction and step from training samples; population: from the first half of the fresh ones, whose other"
+    " half is measured; none where there is no jumpboard",
+    key=True,
+)
+ARM = Column("arm", "string", "-", "what was trained, and from where; the table says which there are", key=True)
 
 CELL = (DATASET, ARCH, DEPTH, WIDTH, SAMPLES)

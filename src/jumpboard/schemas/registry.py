@@ -13,6 +13,11 @@ MODULES = {
     "moments": "jumpboard.schemas.moments",
     "covariance": "jumpboard.schemas.covariance",
     "correlations": "jumpboard.schemas.correlations",
+    "jumpboard": "jumpboard.schemas.jumpboard",
+    "step_gains": "jumpboard.schemas.step_gains",
+    "expansion": "jumpboard.schemas.expansion",
+    "widening": "jumpboard.schemas.widening",
+    "chain": "jumpboard.schemas.chain",
 }
 
 

@@ -1,9 +1,9 @@
 """`train_baseline`: all seeds of one cell trained together.
 
 Writes the tables `curves` (course of training) and `metrics` (what the final net and the one of lowest validation loss
-attain on each split), and the cell's checkpoints: init, configured steps, the first crossings of loss levels, final.
-Where the net begins with weights from a file (input `weights`), every seed begins with those. With 0 steps init and
-final are the net as it began.
+attain on each split), and the cell's checkpoints: init, configured steps, the first crossings of loss levels, final,
+and best_validation. Where the net begins with weights from a file (input `weights`), every seed begins with those. With
+0 steps init and final are the net as it began.
 """
 
 from collections.abc import Iterator
@@ -101,12 +101,15 @@ def body(job: Job) -> None:
         state = training.run(store, label=place)
         metrics = list(metric_rows(cell, training, seeds, data))
         job.tier = state.tier
+        kept = dict(state.snapshots)
+        for member in np.flatnonzero(np.isfinite(state.best_loss)):
+            kept[int(member), "best_validation"] = (int(state.best_step[member]), state.best[member])
         members = {
             (seeds[member], checkpoint): (
                 step,
                 {name: leaf[0].cpu().numpy() for name, leaf in training.layout.leaves(flat.unsqueeze(0)).items()},
             )
-            for (member, checkpoint), (step, flat) in state.snapshots.items()
+            for (member, checkpoint), (step, flat) in kept.items()
         }
         ancestor = sha256_of(job.inputs.get("weights", job.inputs["splits"]))
         write_table(job.outputs["curves"], CURVES, curve_rows(cell, seeds, state), job.provenance())

@@ -1,0 +1,42 @@
+"""Table `jumpboard`: the gain of one chosen step of a new block, one row per seed, site, kind, direction and split."""
+
+from jumpboard.artefacts.tables import Column, Schema
+from jumpboard.schemas.keys import CELL, DIRECTION, JUMPBOARD_KIND, SEED, SITE, SPLIT
+
+JUMPBOARD = Schema(
+    "jumpboard",
+    1,
+    (
+        *CELL,
+        SEED,
+        SITE,
+        JUMPBOARD_KIND,
+        DIRECTION,
+        SPLIT,
+        Column("relative_site", "float64", "1", "site / L"),
+        Column("insert_form", "string", "-", "normed: Norm(z + h(z)); bare: z + h(z)"),
+        Column(
+            "eta", "float64", "units of z per unit of phi", "Frobenius norm of A, chosen on the rows of the direction"
+        ),
+        Column("slope", "float64", "nats per unit of eta", "first-order fall of the loss of the rows of the direction"),
+        Column(
+            "slope_sq",
+            "float64",
+            "(nats per unit of eta)^2",
+            "unbiased square of the steepest slope; negative values mean not resolved",
+        ),
+        Column(
+            "measured_slope",
+            "float64",
+            "nats per unit of eta",
+            "finite difference of the loss at the smallest step, float64",
+            nullable=True,
+        ),
+        Column("n", "int64", "samples", "samples of the split that the gain is measured on"),
+        Column("gain", "float64", "nats", "Delta_R: mean loss of the old net minus that of the jumpboard"),
+        Column("gain_se", "float64", "nats", "standard error of the gain, from paired differences"),
+        Column("clipped_gain", "float64", "nats", "the gain of losses clipped at `bound`"),
+        Column("bernstein_low", "float64", "nats", "empirical Bernstein lower limit of clipped_gain, delta 0.05"),
+        Column("bound", "float64", "nats", "B: ln(classes) + 2, at which losses are clipped"),
+    ),
+)
