@@ -284,7 +284,9 @@ def test_damaged_checkpoints_are_refused(
     one = trained(seeds=[3])
     path = one.cell.outputs["checkpoints"]
     content = bytearray(path.read_bytes())
-    content[8 + int.from_bytes(content[:8], "little")] ^= 1  # the first byte of the first tensor, of `final`
+    length = int.from_bytes(content[:8], "little")
+    offsets = json.loads(content[8 : 8 + length])["seed_3/final/stem.weight"]["data_offsets"]
+    content[8 + length + offsets[0]] ^= 1
     path.write_bytes({"cut": bytes(content[:-10]), "altered": bytes(content)}.get(damage, b"x" * 500))
     if damage == "missing":
         path.unlink()

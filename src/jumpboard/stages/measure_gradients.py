@@ -13,7 +13,8 @@ from jumpboard.artefacts import paths
 from jumpboard.artefacts.checkpoints import read_checkpoint_header, read_member
 from jumpboard.artefacts.job import Job, run_stage
 from jumpboard.artefacts.tables import write_table
-from jumpboard.data.splits import Splits, read_splits
+from jumpboard.data.samples import Tensors, load_samples
+from jumpboard.data.splits import read_splits
 from jumpboard.measure.features import draw_features
 from jumpboard.measure.records import correlation_rows, covariance_row, moments_row, signal_row
 from jumpboard.measure.sites import measure_sites
@@ -26,24 +27,7 @@ from jumpboard.schemas.signal import SIGNAL
 from jumpboard.streams import MEASUREMENT, generator
 from jumpboard.training.device import choose_device
 
-Tensors = tuple[torch.Tensor, torch.Tensor]
 Tables = dict[str, list[dict[str, Any]]]
-
-
-def load_rows(
-    splits: dict[str, Splits], sizes: dict[str, int], samples: int, device: torch.device
-) -> dict[str, Tensors]:
-    """The first rows of each split, normalised, on the device; training rows are those the net was trained on."""
-    loaded = {}
-    for split, size in sizes.items():
-        source = splits["fresh" if split == "fresh" else "base"]
-        rows = source.training_subset(samples) if split == "train" else source.rows(split)
-        rows = rows.slice(0, min(size, len(rows)))
-        loaded[split] = (
-            torch.from_numpy(splits["base"].normalised(rows)).to(device),
-            torch.from_numpy(rows.y.copy()).to(device),
-        )
-    return loaded
 
 
 def measure_net(
@@ -77,7 +61,7 @@ def body(job: Job) -> None:
     job.device, job.seeds, job.packages = device.type, seeds, (*job.packages, "torch", "safetensors", "scipy")
 
     splits = {name: read_splits(job.inputs[name]) for name in ("base", "fresh") if name in job.inputs}
-    data = load_rows(splits, spec["splits"], params["samples"], device)
+    data = load_samples(splits, spec["splits"], params["samples"], device)
     net = build_net(params["net"], params["depth"], params["width"], splits["base"].shape, splits["base"].classes)
     job.packages = (*job.packages, *net.packages)
     records = read_checkpoint_header(job.inputs["checkpoints"])["checkpoints"]

@@ -18,7 +18,9 @@ from jumpboard.artefacts.files import sha256_of
 from jumpboard.artefacts.job import Job, run_stage
 from jumpboard.artefacts.provenance import config_digest
 from jumpboard.artefacts.tables import write_table
-from jumpboard.data.splits import Splits, read_splits
+from jumpboard.data.rows import DRAWN
+from jumpboard.data.samples import Tensors, load_samples
+from jumpboard.data.splits import read_splits
 from jumpboard.nets.registry import build_net
 from jumpboard.schemas.curves import CURVES
 from jumpboard.schemas.metrics import METRICS
@@ -27,17 +29,6 @@ from jumpboard.training.engine import Training, TrainingData
 from jumpboard.training.recipe import Recipe
 from jumpboard.training.resume import ResumeStore
 from jumpboard.training.state import TrainingState
-
-Tensors = tuple[torch.Tensor, torch.Tensor]
-
-
-def load_splits(splits: Splits, samples: int, device: torch.device) -> dict[str, Tensors]:
-    """Normalised samples and labels of each split on the device; of the training split the first `samples`."""
-    parts = {"train": splits.training_subset(samples), **{name: splits.rows(name) for name in ("validation", "test")}}
-    return {
-        name: (torch.from_numpy(splits.normalised(rows)).to(device), torch.from_numpy(rows.y.copy()).to(device))
-        for name, rows in parts.items()
-    }
 
 
 def curve_rows(cell: dict[str, Any], seeds: list[int], state: TrainingState) -> Iterator[dict[str, Any]]:
@@ -89,7 +80,7 @@ def body(job: Job) -> None:
     job.device, job.seeds, job.packages = device.type, tuple(seeds), (*job.packages, "torch", "safetensors")
 
     splits = read_splits(job.inputs["splits"])
-    data = load_splits(splits, params["samples"], device)
+    data = load_samples({"base": splits}, dict.fromkeys(DRAWN), params["samples"], device)
     weights = {"weights": str(job.inputs["weights"])} if "weights" in job.inputs else {}
     net = build_net({**params["net"], **weights}, params["depth"], params["width"], splits.shape, splits.classes)
     job.packages = (*job.packages, *net.packages)
