@@ -39,6 +39,8 @@ def open_run(config: Mapping[str, Any], basedir: Path) -> Plan:
             f"jumpboard is imported from {checkout()}, not from {basedir.resolve()}; accepted: `pip install -e .` there"
         )
     plan = Plan(load(config))
+    for name in plan.datasets():
+        plan.source({"dataset": name})  # refuses a data set without a place
     for name in ("results", "figures", "logs"):
         _check_writable(name, Path(config[name]))
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
