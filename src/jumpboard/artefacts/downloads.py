@@ -11,7 +11,7 @@ import logging
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -78,8 +78,8 @@ def _copy(url: str, target: Path, file: Mapping[str, Any]) -> None:
             raise _MirrorError(f"wrong {algorithm} of {size} bytes")
 
 
-def fetch(target: Path, file: Mapping[str, Any], remedy: str) -> None:
-    """Make `target` the inventory file `file` (its checksum and urls), from the first mirror that gives it.
+def fetch(target: Path, file: Mapping[str, Any], mirrors: Sequence[str], remedy: str) -> None:
+    """Make `target` the inventory file `file` (its name and checksum), from the first mirror that gives it.
 
     Raises InputError, naming the file, each mirror with its reason, and `remedy`, where none does.
     """
@@ -88,7 +88,7 @@ def fetch(target: Path, file: Mapping[str, Any], remedy: str) -> None:
             return
         log.info("%s: there, but with a wrong %s; fetched again", target, checksum_of(file)[0])
     reasons = []
-    for url in file["urls"]:
+    for url in (mirror + file["name"] for mirror in mirrors):
         log.info("%s: from %s", target.name, url)
         try:
             _copy(url, target, file)
@@ -109,13 +109,13 @@ def local_copy(dataset: str, source: Mapping[str, Any]) -> Path | None:
         place = Path(source["path"]).expanduser()
         if not place.exists():
             raise InputError(
-                f"{place}: no such folder; accepted: a copy of {dataset}, by `paths` in the config or `path` of its entry"
+                f"{place}: no such folder; accepted: a copy of {dataset}, named by `paths` or `path` of its entry"
             )
         return place
     if "files" not in source:
         return None
     folder = Path(source["folder"])
+    remedy = f"put it there by hand, or name a copy of {dataset} by `paths: {{{dataset}: FOLDER}}`"
     for file in source["files"]:
-        target = folder / file["name"]
-        fetch(target, file, f"put it there by hand, or name a copy of {dataset} by `paths: {{{dataset}: FOLDER}}`")
+        fetch(folder / file["name"], file, source["mirrors"], remedy)
     return folder

@@ -30,7 +30,10 @@ from jumpboard.errors import InputError
 
 @dataclass
 class Job:
-    """One run of a stage. `source` says where data from outside the run lie, and enters no header. `device`, `tier` and `seeds` may be changed by the stage before it asks for `provenance`."""
+    """One run of a stage. `device`, `tier` and `seeds` may be changed by the stage before it asks for `provenance`.
+
+    `source` says where data from outside the run lie, and enters no header.
+    """
 
     stage: str
     root: Path

@@ -1,8 +1,8 @@
 """What the keys of an inventory entry are for, and what its schema cannot say of them.
 
 Keys of `ROWS` determine the rows and stand in the digest of the splits. Keys of `WORDS` describe them and go to the
-card alone. `path` and `files` say where a copy lies or comes from: what is read there is in the splits, the place is
-in no digest and no table.
+card alone. `path`, `files` and `mirrors` say where a copy lies or comes from: what is read there is in the splits, the
+place is in no digest and no table.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ ROWS = (
 )
 WORDS = ("version", "source", "licence", "offline", "package")
 LOCAL = "local"
-OF_COPIES = ("path", "files", "validation_from")
+OF_COPIES = ("path", "files", "mirrors", "validation_from")
 CONFIG_PLACES = ("paths", "downloads")
 
 
@@ -35,7 +35,7 @@ def card_params(entry: Entry) -> dict[str, Any]:
 
 
 def source(name: str, entry: Entry, config: Mapping[str, Any]) -> dict[str, Any]:
-    """Where the rows of an entry come from: a `path`, or a `folder` and the `files` that are fetched into it, or {}.
+    """Where the rows of an entry come from: a `path`, or a `folder` and the `files` and `mirrors` to fill it from, or {}.
 
     Raises InputError for an entry that is read from a copy and has none.
     """
@@ -43,7 +43,8 @@ def source(name: str, entry: Entry, config: Mapping[str, Any]) -> dict[str, Any]
     if path is not None:
         return {"path": path}
     if "files" in entry:
-        return {"folder": f"{config.get('downloads', 'downloads')}/{name}", "files": entry["files"]}
+        folder = f"{config.get('downloads', 'downloads')}/{name}"
+        return {"folder": folder, "files": entry["files"], "mirrors": entry["mirrors"]}
     if entry["loader"] == LOCAL:
         raise InputError(
             f"config: data set '{name}' has no place; accepted: `paths: {{{name}: FOLDER}}` or `path:` of its entry"
@@ -66,6 +67,8 @@ def check_inventory(config: Mapping[str, Any], datasets: Mapping[str, Entry]) ->
         foreign = [key for key in OF_COPIES if key in entry]
         if foreign and entry["loader"] != LOCAL:
             raise InputError(f"{place}: key '{foreign[0]}' is for loader '{LOCAL}', not '{entry['loader']}'")
+        if ("files" in entry) != ("mirrors" in entry):
+            raise InputError(f"{place}: has one of files and mirrors; accepted: both or neither")
         for file in entry.get("files", ()):
             if not set(ALGORITHMS) & set(file):
                 raise InputError(f"{place}: file '{file['name']}' has no checksum; accepted: {', '.join(ALGORITHMS)}")

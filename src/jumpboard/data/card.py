@@ -18,9 +18,7 @@ def sha256_of_rows(rows: Rows) -> str:
     return digest.hexdigest()
 
 
-def card_rows(
-    dataset: str, splits: Splits, words: Mapping[str, Any], package_version: str
-) -> list[dict[str, Any]]:
+def card_rows(dataset: str, splits: Splits, words: Mapping[str, Any], package_version: str) -> list[dict[str, Any]]:
     """One row per split, described by `words`; `package_version` is that of its package when the rows were made."""
     card = []
     for split, part in splits.parts.items():

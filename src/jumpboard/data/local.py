@@ -15,7 +15,7 @@ and validation rows from the part that `validation_from` names. Of each part an 
 train and test take its first rows and validation the next ones, and only the rows taken are read.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +29,12 @@ from jumpboard.errors import InputError
 
 SAMPLER = False
 OPTIONS = ("resize", "crop", "convert")
-LAYOUTS = {
-    "class folders": class_folders,
-    "the hub's Parquet files": hub_parquet,
-    "IDX files": idx,
-    "CIFAR binary batches": cifar_binary,
-    "CIFAR Python batches": cifar_python,
+LAYOUTS: dict[str, Callable[[Path], Iterator[Source]]] = {
+    "class folders": class_folders.sources,
+    "the hub's Parquet files": hub_parquet.sources,
+    "IDX files": idx.sources,
+    "CIFAR binary batches": cifar_binary.sources,
+    "CIFAR Python batches": cifar_python.sources,
 }
 STREAMS = {"train": 0, "test": 1, "validation": 2}
 
@@ -43,7 +43,7 @@ def find_source(place: Path) -> Source:
     """The one copy at a folder or archive. Raises InputError where there is none in a known layout, or several."""
     if not place.exists():
         raise InputError(f"{place}: no such folder; accepted: a folder with one of {', '.join(LAYOUTS)}")
-    found = [(layout, source) for layout, module in LAYOUTS.items() for source in module.sources(place)]
+    found = [(layout, source) for layout, sources in LAYOUTS.items() for source in sources(place)]
     if not found:
         raise InputError(f"{place}: no known layout; accepted: {', '.join(LAYOUTS)}")
     if len(found) > 1:

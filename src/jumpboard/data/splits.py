@@ -2,9 +2,9 @@
 
 One Parquet file per data set. Column `x` holds flattened raw samples (fixed-size lists of float32 or uint8), `y` the
 labels (int64); the rows of a split are contiguous, splits in the order train, validation, test, fresh. Each split is
-written in row groups of one chunk, so that neither writer nor reader needs memory for more than it asks for. The header adds
-to the provenance the split sizes, shape, classes, and per channel c the moments of the training split,
-mean_c and sd_c (divisor n), with which every split is normalised: (x - mean_c) / sd_c.
+written in row groups of one chunk, so that neither writer nor reader needs memory for more than it asks for. The header
+adds to the provenance the split sizes, shape, classes, and per channel c the moments of the training split (or those
+that the entry gives), mean_c and sd_c (divisor n), with which every split is normalised: (x - mean_c) / sd_c.
 """
 
 import math
@@ -145,7 +145,9 @@ def write_splits(
         raise InputError(f"{path}: samples are {' and '.join(kinds)}; all splits must be of one type")
     if moments is None:
         if "train" not in rows:
-            raise InputError(f"{path}: no training split to take mean and sd from; name a set under `normalise_as`, or constants")
+            raise InputError(
+                f"{path}: no training split to take mean and sd from; name a set under `normalise_as`, or constants"
+            )
         moments = channel_moments(rows["train"])
     header = {
         "schema": NAME,

@@ -15,7 +15,9 @@ def body(job: Job) -> None:
     path = job.inputs["splits"]
     splits = read_splits(path, scratch=job.outputs["card"].parent)
     made_with = read_header(path)["versions"][job.params["package"]]
-    write_table(job.outputs["card"], CARD, card_rows(job.params["dataset"], splits, job.params, made_with), job.provenance())
+    write_table(
+        job.outputs["card"], CARD, card_rows(job.params["dataset"], splits, job.params, made_with), job.provenance()
+    )
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ def load_rows(
     loaded = {}
     for split, size in sizes.items():
         source = splits["fresh" if split == "fresh" else "base"]
-        rows = source.training_subset(samples) if split == "train" else source.rows(split)
+        rows = source.training_subset(min(size, samples)) if split == "train" else source.rows(split)
         rows = rows.slice(0, min(size, len(rows)))
         loaded[split] = (
             torch.from_numpy(splits["base"].normalised(rows)).to(device),
@@ -77,7 +77,7 @@ def body(job: Job) -> None:
     seeds = tuple(params["seeds"])
     job.device, job.seeds, job.packages = device.type, seeds, (*job.packages, "torch", "safetensors", "scipy")
 
-    splits = {name: read_splits(job.inputs[name]) for name in ("base", "fresh") if name in job.inputs}
+    splits = {name: read_splits(job.inputs[name], spec["splits"]) for name in ("base", "fresh") if name in job.inputs}
     data = load_rows(splits, spec["splits"], params["samples"], device)
     net = build_net(params["net"], params["depth"], params["width"], splits["base"].shape, splits["base"].classes)
     records = read_checkpoint_header(job.inputs["checkpoints"])["checkpoints"]

@@ -63,9 +63,9 @@ def read_batch(path: Path, label_key: str) -> tuple[np.ndarray, np.ndarray]:
         raise
     except Exception as error:  # a damaged pickle can raise nearly any
         raise InputError(f"{path}: damaged or not one of CIFAR's batches ({type(error).__name__})") from None
-    data, labels = (batch.get(key) for key in ("data", label_key)) if isinstance(batch, dict) else (None, None)
-    whole = isinstance(data, np.ndarray) and data.dtype == np.uint8 and data.ndim == 2 and data.shape[1] == 3072
-    if not whole or not isinstance(labels, list) or not all(type(one) is int for one in labels):
+    data, labels = (batch.get("data"), batch.get(label_key)) if isinstance(batch, dict) else (None, None)
+    bytes_of_pictures = isinstance(data, np.ndarray) and data.dtype == np.uint8 and data.shape == (len(data), 3072)
+    if not bytes_of_pictures or not isinstance(labels, list) or not all(type(one) is int for one in labels):
         raise InputError(f"{path}: accepted: a batch with `data`, n x 3072 bytes, and `{label_key}`, n whole numbers")
     if len(labels) != len(data):
         raise InputError(f"{path}: {len(data)} pictures, but {len(labels)} labels")

@@ -61,7 +61,7 @@ def _members(archive: Path, pattern: str) -> Iterator[tuple[str, bytes]]:
                 path = PurePosixPath(member.name)
                 if path.is_absolute() or ".." in path.parts or not (member.isfile() or member.isdir()):
                     raise InputError(
-                        f"{archive}: member '{member.name}' is a link or leads out of the folder; copy the archive again"
+                        f"{archive}: member '{member.name}' is a link or leads out of the folder; copy it again"
                     )
             for member in sorted(members, key=lambda one: one.name):
                 content = tar.extractfile(member) if fullmatch(pattern, PurePosixPath(member.name).name) else None

@@ -6,7 +6,6 @@ out, as pretrained nets are evaluated.
 """
 
 import io
-from typing import Any
 
 import numpy as np
 from PIL import Image, UnidentifiedImageError
@@ -24,22 +23,20 @@ def decode(data: bytes, name: str, spec: Spec) -> np.ndarray:
     of other colours."""
     options, mode = spec.get("options", {}), MODES[spec["shape"][0]]
     try:
-        with Image.open(io.BytesIO(data), formats=FORMATS) as image:
-            image.load()
-            if image.mode != mode and not options.get("convert", False):
-                raise InputError(
-                    f"{name}: picture of colours {image.mode}; accepted: {mode}, or any with options.convert true"
-                )
-            picture: Any = image if image.mode == mode else image.convert(mode)
+        picture: Image.Image = Image.open(io.BytesIO(data), formats=FORMATS)
+        picture.load()
     except UnidentifiedImageError:
-        raise InputError(f"{name}: is no picture; accepted: a whole {', '.join(FORMATS)}, or none at all") from None
+        raise InputError(f"{name}: is no picture; accepted: a whole {', '.join(FORMATS)}, or no such file") from None
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        if isinstance(error, InputError):
-            raise
         raise InputError(f"{name}: picture cannot be decoded ({error}); remove it or copy it again") from None
+    if picture.mode != mode:
+        if not options.get("convert", False):
+            raise InputError(
+                f"{name}: picture of colours {picture.mode}; accepted: {mode}, or any with options.convert true"
+            )
+        picture = picture.convert(mode)
     if "resize" in options:
         from torchvision.transforms.functional import center_crop, resize
 
         picture = center_crop(resize(picture, options["resize"]), options["crop"])
-    pixels = np.asarray(picture)
-    return np.atleast_3d(pixels).transpose(2, 0, 1)
+    return np.atleast_3d(np.asarray(picture)).transpose(2, 0, 1)

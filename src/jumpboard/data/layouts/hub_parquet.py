@@ -57,7 +57,7 @@ def _labels(path: Path) -> np.ndarray:
         raise InputError(f"{path}: column of labels cannot be read ({error}); copy the file again") from None
     if column.null_count:
         raise InputError(f"{path}: {column.null_count} rows have no label; accepted: a label in every row")
-    return column.to_numpy().astype(np.int64)
+    return np.asarray(column.to_numpy(), dtype=np.int64)
 
 
 def _pictures(path: Path, wanted: np.ndarray, spec: Spec) -> Iterator[np.ndarray]:
