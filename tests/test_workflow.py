@@ -45,7 +45,7 @@ GENERATED = {
     "classes": 10,
     "splits": {"train": 300, "validation": 100, "test": 100},
 }
-ORIGIN = {"package": "mnist1d", "source": "this test", "licence": "none", "offline": True}
+ORIGIN = {"package": "mnist1d", "version": "1", "source": "this test", "licence": "none", "offline": True}
 TINY = {
     **{name: f"{RUN}/{name}" for name in ("results", "figures", "logs")},
     "datasets": "tiny_datasets.yaml",

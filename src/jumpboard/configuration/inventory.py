@@ -35,7 +35,7 @@ def card_params(entry: Entry) -> dict[str, Any]:
 
 
 def source(name: str, entry: Entry, config: Mapping[str, Any]) -> dict[str, Any]:
-    """Where the rows of an entry come from: a `path`, or a `folder` and the `files` and `mirrors` to fill it from, or {}.
+    """Where the rows of an entry come from: a `path`, or a `folder` and the `files` and `mirrors` to fill it, or {}.
 
     Raises InputError for an entry that is read from a copy and has none.
     """

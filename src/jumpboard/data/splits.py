@@ -206,22 +206,26 @@ def read_splits(path: Path, wanted: Mapping[str, int] | None = None, scratch: Pa
 
     `wanted`: of which splits how many of the first rows, at most; all rows of all splits without it. With a folder
     `scratch` the rows are held in files there and not in memory.
-    Raises InputError, naming the file, for a foreign or damaged file, sizes that do not add up, nulls, values that are
-    not finite, or labels outside 0..classes - 1.
+    Raises InputError, naming the file, for a foreign or damaged file, a split that it lacks, sizes that do not add up,
+    nulls, values that are not finite, or labels outside 0..classes - 1.
     """
     header = read_header(path)
     _check_header(path, header)
-    shape, sizes = tuple(header["shape"]), header["sizes"]
+    shape = tuple(header["shape"])
+    sizes = {name: header["sizes"][name] for name in SPLITS if name in header["sizes"]}
+    lacking = next((name for name in wanted or () if name not in sizes), None)
+    if lacking is not None:
+        raise InputError(f"{path}: split '{lacking}' is not there; the data set has {', '.join(sizes)}")
     parts: dict[str, Rows] = {}
     try:
         with pq.ParquetFile(path) as file:
             kind, first = _checked_columns(path, file, header), 0
-            for name in (name for name in SPLITS if name in sizes):
+            for name, size in sizes.items():
                 if wanted is None or name in wanted:
-                    count = sizes[name] if wanted is None else min(wanted[name], sizes[name])
+                    count = size if wanted is None else min(wanted[name], size)
                     parts[name] = Rows(blank((count, *shape), kind, scratch), np.empty(count, dtype=np.int64))
                     _fill(path, file, parts[name], first)
-                first += sizes[name]
+                first += size
     except (OSError, pa.ArrowInvalid) as error:
         raise InputError(f"{path}: cannot be read: {error}") from None
     for name, part in parts.items():

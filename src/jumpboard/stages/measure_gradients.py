@@ -77,7 +77,10 @@ def body(job: Job) -> None:
     seeds = tuple(params["seeds"])
     job.device, job.seeds, job.packages = device.type, seeds, (*job.packages, "torch", "safetensors", "scipy")
 
-    splits = {name: read_splits(job.inputs[name], spec["splits"]) for name in ("base", "fresh") if name in job.inputs}
+    wanted: dict[str, dict[str, int]] = {"base": {}, "fresh": {}}
+    for split, size in spec["splits"].items():
+        wanted["fresh" if split == "fresh" else "base"][split] = size
+    splits = {name: read_splits(job.inputs[name], wanted[name]) for name in wanted if name in job.inputs}
     data = load_rows(splits, spec["splits"], params["samples"], device)
     net = build_net(params["net"], params["depth"], params["width"], splits["base"].shape, splits["base"].classes)
     records = read_checkpoint_header(job.inputs["checkpoints"])["checkpoints"]

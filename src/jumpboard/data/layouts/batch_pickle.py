@@ -64,9 +64,8 @@ def read_batch(path: Path, label_key: str) -> tuple[np.ndarray, np.ndarray]:
     except Exception as error:  # a damaged pickle can raise nearly any
         raise InputError(f"{path}: damaged or not one of CIFAR's batches ({type(error).__name__})") from None
     data, labels = (batch.get("data"), batch.get(label_key)) if isinstance(batch, dict) else (None, None)
-    bytes_of_pictures = isinstance(data, np.ndarray) and data.dtype == np.uint8 and data.shape == (len(data), 3072)
-    if not bytes_of_pictures or not isinstance(labels, list) or not all(type(one) is int for one in labels):
-        raise InputError(f"{path}: accepted: a batch with `data`, n x 3072 bytes, and `{label_key}`, n whole numbers")
-    if len(labels) != len(data):
-        raise InputError(f"{path}: {len(data)} pictures, but {len(labels)} labels")
+    if not isinstance(data, np.ndarray) or data.dtype != np.uint8 or data.ndim != 2 or data.shape[1] != 3072:
+        raise InputError(f"{path}: `data` is no array of n x 3072 bytes; accepted: one of CIFAR's batches")
+    if not isinstance(labels, list) or not all(type(one) is int for one in labels) or len(labels) != len(data):
+        raise InputError(f"{path}: `{label_key}` is no list of {len(data)} whole numbers, one for each picture")
     return np.array(labels, dtype=np.int64), data.reshape(-1, 3, 32, 32)
