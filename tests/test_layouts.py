@@ -82,22 +82,23 @@ def test_splits_come_from_their_parts(tmp_path: Path) -> None:
     """A test picture that was trained on makes test loss too small. Validation rows leave the others as they are,
     whatever their number and wherever they are cut from."""
     parts = planted()
-    pictures.binary_batches(tmp_path, parts)
+    copy = tmp_path / "copy"
+    pictures.binary_batches(copy, parts)
     sources = {name: set(as_set(part)) for name, part in parts.items()}
-    plain = draw_rows(spec(parts, splits={"train": 30, "test": 10}), tmp_path)
+    plain = draw_rows(spec(parts, splits={"train": 30, "test": 10}), copy)
     for origin in ("train", "test"):
         for count in (3, 10):
             sizes = {"train": 30, "validation": count, "test": 10}
-            drawn = draw_rows(spec(parts, splits=sizes, validation_from=origin), tmp_path)
+            drawn = draw_rows(spec(parts, splits=sizes, validation_from=origin), copy)
             assert {name: len(part) for name, part in drawn.items()} == sizes
             assert set(as_set(drawn["validation"])) <= sources[origin]
             seen = [one for part in drawn.values() for one in as_set(part)]
             assert len(set(seen)) == len(seen) == sum(sizes.values())
             for name in ("train", "test"):
                 np.testing.assert_array_equal(drawn[name].x, plain[name].x)
-    small = draw_rows(spec(parts, splits={"train": 7, "test": 10}), tmp_path)
+    small = draw_rows(spec(parts, splits={"train": 7, "test": 10}), copy)
     np.testing.assert_array_equal(small["train"].x, plain["train"].x[:7])
-    default = draw_rows(spec(parts, splits={"train": 30, "validation": 5, "test": 10}), tmp_path)
+    default = draw_rows(spec(parts, splits={"train": 30, "validation": 5, "test": 10}), copy)
     assert set(as_set(default["validation"])) <= sources["train"]
 
 
