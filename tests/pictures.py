@@ -127,15 +127,15 @@ def hub_table(rows: Rows, image: str = "img", label: str = "label") -> pa.Table:
     return pa.table({image: pa.array(pictures, type=kind), label: pa.array(rows.y)})
 
 
-def hub_parquet(folder: Path, parts: Parts, image: str = "img", label: str = "label") -> None:
-    """Two files for the training part and one for the test part, in small row groups."""
+def hub_parquet(folder: Path, parts: Parts, image: str = "img", label: str = "label", group: int = 6) -> None:
+    """Two files for the training part and one for the test part, in row groups of so many rows."""
     folder.mkdir(parents=True)
     for part, rows in parts.items():
         half = len(rows) // 2 if part == "train" else len(rows)
         pieces = [piece for piece in (rows.slice(0, half), rows.slice(half, len(rows))) if len(piece)]
         for number, piece in enumerate(pieces):
             path = folder / f"{part}-{number:05d}-of-{len(pieces):05d}.parquet"
-            pq.write_table(hub_table(piece, image, label), path, row_group_size=6)
+            pq.write_table(hub_table(piece, image, label), path, row_group_size=group)
 
 
 def idx_bytes(values: np.ndarray) -> bytes:

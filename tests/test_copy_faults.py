@@ -106,6 +106,9 @@ FAULTS: dict[str, tuple[Any, Callable[[Path], Any], str]] = {
         pictures.class_folders, lambda c: [emptied(c / "train/class_009"), (c / "train/class_009").rmdir()],
         "train: 9 class folders; the entry says 10",
     ),
+    "two validation parts": (
+        pictures.class_folders, lambda c: [(c / "val").mkdir(), (c / "validation").mkdir()], "holds val and validation",
+    ),
     "no class folders": (pictures.class_folders, lambda c: (c / "train").rename(c / "val"), "has no train part"),
     "no picture": (
         pictures.class_folders, lambda c: rewritten(any_png(c / "train"), lambda _: b"GIF"),

@@ -38,7 +38,7 @@ FINE_LAYOUTS: dict[str, Callable[[Path, pictures.Parts], None]] = {
     "python": lambda root, parts: pictures.python_batches_100(root / "cifar-100-python", parts),
     "binary": lambda root, parts: pictures.binary_batches(root / "cifar-100-binary", parts, coarse=True),
     "archive": lambda root, parts: pictures.binary_archive(root / "cifar-100-binary.tar.gz", parts, coarse=True),
-    "hub": partial(pictures.hub_parquet, label="fine_label"),
+    "hub": partial(pictures.hub_parquet, label="fine_label", group=1000),
     "class folders": pictures.class_folders,
 }
 GREY_LAYOUTS: dict[str, Callable[[Path, pictures.Parts], None]] = {
@@ -61,7 +61,8 @@ GREY_LAYOUTS: dict[str, Callable[[Path, pictures.Parts], None]] = {
 def test_every_layout_gives_the_same_rows(
     tmp_path: Path, write: Callable[[Path, pictures.Parts], None], shape: tuple[int, ...], classes: int
 ) -> None:
-    """Channels, axes, labels and parts: a copy in another layout must be the same data set, up to the order of rows."""
+    """Channels, axes, labels and parts: a copy in another layout must be the same data set, up to the order of rows. A
+    smaller split is the first rows of a larger one, though other pictures are decoded then."""
     parts = planted(shape, classes, {"train": 2 * max(classes, 20), "test": 20})
     write(tmp_path / "copy", parts)
     drawn = draw_rows(spec(parts, classes), tmp_path / "copy", tmp_path / "scratch")
@@ -70,6 +71,10 @@ def test_every_layout_gives_the_same_rows(
         assert (drawn[name].x.dtype, drawn[name].x.shape) == (np.uint8, part.x.shape)
         assert as_set(drawn[name]) == as_set(part)
         assert not np.array_equal(drawn[name].y, part.y), "the order is drawn from the seed"
+    few = draw_rows(spec(parts, classes, splits={"train": 15, "test": 5}), tmp_path / "copy")
+    for name, part in few.items():
+        np.testing.assert_array_equal(part.x, drawn[name].x[: len(part)])
+        np.testing.assert_array_equal(part.y, drawn[name].y[: len(part)])
     again = draw_rows(spec(parts, classes), tmp_path / "copy")
     other = draw_rows(spec(parts, classes, seed=6), tmp_path / "copy")
     for name in parts:

@@ -1,6 +1,7 @@
-# Contract: the inventory's entries, and copies of data sets outside the run -> <results>/prepare_dataset/splits/<dataset>.parquet,
-#           these -> <results>/describe_dataset/card/<dataset>.parquet,
-#           and where asked for <results>/prepare_fresh/rows/<dataset>.parquet.
+# Contract: the inventory's entries, and copies of data sets that lie outside the run or are downloaded
+#           -> <results>/prepare_dataset/splits/<dataset>.parquet, and from these
+#           <results>/describe_dataset/card/<dataset>.parquet and where asked for <results>/prepare_fresh/rows/<dataset>.parquet.
+#           `source`, the place of a copy, reruns the preparation but is in no digest.
 
 
 rule prepare_dataset:

@@ -18,7 +18,7 @@ DRAWN = ("train", "validation", "test")
 SPLITS = (*DRAWN, "fresh")
 SAMPLE_TYPES = ("float32", "uint8")
 CHUNK = 4096
-CHUNK_BYTES = 2**26
+CHUNK_BYTES = 2**25
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,8 @@ FOLDERS = {"train": "train", "test": "test", "val": "validation", "validation": 
 def sources(place: Path) -> Iterator[Source]:
     """The copy in a folder, if it is in this layout."""
     found = {part: place / name for name, part in FOLDERS.items() if (place / name).is_dir()}
+    if (place / "val").is_dir() and (place / "validation").is_dir():
+        raise InputError(f"{place}: holds val and validation; accepted: one of them")
     if found:
         yield Source(place, {part: partial(_open, folder, found) for part, folder in found.items()})
 
