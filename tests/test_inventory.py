@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 import pictures
+from jumpboard.artefacts.code_digest import reached
 from jumpboard.artefacts.tables import read_header, read_table
 from jumpboard.configuration.inventory import OF_COPIES, ROWS, WORDS, card_params, row_params
 from jumpboard.configuration.load import Configuration, load_files, merged, read_yaml, resolve
@@ -22,6 +23,7 @@ from jumpboard.configuration.plan import Plan
 from jumpboard.configuration.validation import schema
 from jumpboard.configuration.workflow import open_run
 from jumpboard.data.card import sha256_of_rows
+from jumpboard.data.registry import MODULES as LOADERS
 from jumpboard.data.splits import read_splits
 from jumpboard.errors import InputError
 from jumpboard.schemas.card import CARD
@@ -206,6 +208,18 @@ def test_packaged_files_have_the_checksums_of_the_inventory() -> None:
     assert card_params(INVENTORY["mnist1d"])["checksum"] == "none"
     assert card_params(INVENTORY["mnist"])["checksum"].count("; ") == 3
     assert re.fullmatch("cifar-10-binary.tar.gz sha256:[0-9a-f]{64}", card_params(INVENTORY["cifar10"])["checksum"])
+
+
+def test_the_code_digest_covers_the_loader_of_the_set_and_no_other() -> None:
+    """An edit to the reader of one layout must not retrain what came from a package; a mirror can change no number."""
+    modules = {name: set(reached(["jumpboard.stages.prepare_dataset", LOADERS[name]])) for name in ("digits", "local")}
+    layouts = {
+        f"jumpboard.data.layouts.{path.stem}" for path in (ROOT / "src/jumpboard/data/layouts").glob("[a-z]*.py")
+    }
+    assert len(layouts) == 8
+    assert modules["local"] - modules["digits"] == {"jumpboard.data.local", "jumpboard.data.layouts", *layouts}
+    assert modules["digits"] - modules["local"] == {"jumpboard.data.digits"}
+    assert not [name for name in modules["local"] if "downloads" in name or "card" in name]
 
 
 # The stages
