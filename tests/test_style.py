@@ -19,7 +19,7 @@ OVERLAYS = sorted(set((ROOT / "config").glob("*.yaml")) - {CONFIG, *(ROOT / "con
 UNSAFE_CALLS = {"eval", "exec", "compile", "__import__"}
 RESTRICTED_PICKLE = (
     ROOT / "src/jumpboard/data/layouts/batch_pickle.py"
-)  # its own lookup; tests/test_layouts.py attacks it
+)  # its own lookup; tests/test_copy_faults.py attacks it
 UNSAFE_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
 
 
