@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from jumpboard.artefacts.provenance import Provenance
 from jumpboard.artefacts.tables import read_header, write_parquet
 from jumpboard.data.rows import SPLITS, Rows
-from jumpboard.data.splits import Moments, Splits, channel_moments, read_splits, write_splits
+from jumpboard.data.splits import Moments, Splits, channel_moments, given_moments, read_splits, write_splits
 from jumpboard.errors import InputError
 
 PROVENANCE = Provenance("c0de", "c0f1", {"a": "b"}, (1,), "bytes", 1, "cpu", {"numpy": "2"})
@@ -126,6 +126,18 @@ def test_a_constant_channel_is_centred_and_not_divided(value: float, count: int)
     splits = Splits({"train": rows}, (2, 2, 2), 1, moments)
     other = Rows(x + np.float32(1), rows.y)
     np.testing.assert_array_equal(splits.normalised(other)[:, 0], (x[:, 0] + np.float32(1)) - np.float32(value))
+
+
+def test_constants_of_an_entry_stand_for_the_moments(tmp_path: Path) -> None:
+    """Pretrained nets were trained with constants, not with the moments of the rows at hand."""
+    block = {"mean": [1, 2.5], "sd": [4, 0.5]}
+    moments = given_moments({**SPEC, "normalise": block})
+    assert given_moments(SPEC) is None
+    write_splits(tmp_path / "splits.parquet", {"test": small_parts()["test"]}, SPEC, PROVENANCE, moments)
+    splits = read_splits(tmp_path / "splits.parquet")
+    x = splits.rows("test").x
+    mean, sd = (np.array(block[name]).reshape(1, 2, 1, 1) for name in ("mean", "sd"))
+    np.testing.assert_allclose(splits.normalised(splits.rows("test")), (x - mean) / sd, rtol=1e-5, atol=1e-6)
 
 
 def test_rows_can_be_given_to_torch_without_a_warning(tmp_path: Path) -> None:

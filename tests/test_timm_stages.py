@@ -93,17 +93,18 @@ def pretrained(tmp_path_factory: pytest.TempPathFactory, splits_file: Path) -> P
     return one
 
 
-def test_both_checkpoints_are_the_file(pretrained: Pretrained) -> None:
+def test_all_checkpoints_are_the_file(pretrained: Pretrained) -> None:
     """Weights that were moved, drawn anew or left at their initial values would be measured as the pretrained ones."""
     path = pretrained.cell.outputs["checkpoints"]
     wanted = TimmNet(4, 32, SHAPE, CLASSES, "test_resnet", str(pretrained.weights)).initial_leaves(
         np.random.default_rng(0)
     )
-    for checkpoint in ("init", "final"):
+    names = ("init", "best_validation", "final")
+    for checkpoint in names:
         member = read_member(path, 3, checkpoint)
         assert all(np.array_equal(leaf, member[name]) for name, leaf in wanted.items())
     records = read_checkpoint_header(path)["checkpoints"]
-    assert {name: record["step"] for name, record in records.items()} == {"seed_3/init": 0, "seed_3/final": 0}
+    assert {name: record["step"] for name, record in records.items()} == {f"seed_3/{name}": 0 for name in names}
     assert {record["parent"] for record in records.values()} == {sha256_of(pretrained.weights)}
 
 

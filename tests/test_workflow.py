@@ -45,7 +45,7 @@ GENERATED = {
     "classes": 10,
     "splits": {"train": 300, "validation": 100, "test": 100},
 }
-ORIGIN = {"package": "mnist1d", "source": "this test", "licence": "none", "offline": True}
+ORIGIN = {"package": "mnist1d", "version": "1", "source": "this test", "licence": "none", "offline": True}
 TINY = {
     **{name: f"{RUN}/{name}" for name in ("results", "figures", "logs")},
     "datasets": "tiny_datasets.yaml",
@@ -108,7 +108,7 @@ def copy_checkout(place: Path) -> Path:
         names = [name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
     else:  # an unpacked archive: no git, and nothing in it that is not the project's
         names = [path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*") if path.is_file()]
-        made = ("results/", "figures/", "runs/", "logs/")
+        made = ("results/", "figures/", "runs/", "logs/", "downloads/")
         names = [name for name in names if not name.startswith((".", *made)) and "__pycache__" not in name]
     for name in names:
         (place / name).parent.mkdir(parents=True, exist_ok=True)

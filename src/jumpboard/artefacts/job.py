@@ -1,7 +1,7 @@
 """What every stage does the same way: its command line, its provenance, its record, its one-line errors.
 
     python -m jumpboard.stages.<rule> --root DIR --params JSON --code DIGEST --threads N
-                                      --inputs NAME=PATH ... --outputs NAME=PATH ...
+                                      --inputs NAME=PATH ... --outputs NAME=PATH ... [--source JSON]
 
 A stage is a function of one `Job`. When it returns, a record (wall time, peak memory, device, host: all that may differ
 between equal runs) is written under `<root>/records/`, beside no output and read by no rule. The stages that run after
@@ -30,7 +30,10 @@ from jumpboard.errors import InputError
 
 @dataclass
 class Job:
-    """One run of a stage. `device`, `tier` and `seeds` may be changed by the stage before it asks for `provenance`."""
+    """One run of a stage. `device`, `tier` and `seeds` may be changed by the stage before it asks for `provenance`.
+
+    `source` says where data from outside the run lie, and enters no header.
+    """
 
     stage: str
     root: Path
@@ -39,6 +42,7 @@ class Job:
     threads: int
     inputs: Mapping[str, Path]
     outputs: Mapping[str, Path]
+    source: Mapping[str, Any] = field(default_factory=dict)
     device: str = "cpu"
     tier: str = "bytes"
     seeds: tuple[int, ...] = ()
@@ -83,6 +87,7 @@ def parse(stage: str, arguments: list[str]) -> Job:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--inputs", nargs="*", default=[], metavar="NAME=PATH")
     parser.add_argument("--outputs", nargs="+", required=True, metavar="NAME=PATH")
+    parser.add_argument("--source", type=json.loads, default={}, help="where data from outside the run lie, JSON")
     options = parser.parse_args(arguments)
     return Job(
         stage,
@@ -92,6 +97,7 @@ def parse(stage: str, arguments: list[str]) -> Job:
         options.threads,
         _pairs(options.inputs),
         _pairs(options.outputs),
+        options.source,
     )
 
 

@@ -6,8 +6,8 @@ the provenance as one JSON value in the file's metadata (key `jumpboard`).
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -109,11 +109,21 @@ def write_table(path: Path, schema: Schema, rows: Iterable[Mapping[str, Any]], p
     write_parquet(path, table, header)
 
 
+@contextmanager
+def parquet_writer(path: Path, schema: pa.Schema, header: Mapping[str, Any]) -> Iterator[pq.ParquetWriter]:
+    """A writer of arrow tables to `path`, with `header` as its one metadata value; the bytes depend on nothing else."""
+    schema = schema.with_metadata({METADATA_KEY: json.dumps(header, sort_keys=True)})
+    with (
+        replacing(path) as temporary,
+        pq.ParquetWriter(temporary, schema, compression="zstd", store_schema=True) as writer,
+    ):
+        yield writer
+
+
 def write_parquet(path: Path, table: pa.Table, header: Mapping[str, Any]) -> None:
-    """Write an arrow table with `header` as its one metadata value; the bytes depend on nothing else."""
-    table = table.replace_schema_metadata({METADATA_KEY: json.dumps(header, sort_keys=True)})
-    with replacing(path) as temporary:
-        pq.write_table(table, temporary, compression="zstd", store_schema=True)
+    """Write one arrow table with `header` as its one metadata value."""
+    with parquet_writer(path, table.schema, header) as writer:
+        writer.write_table(table.replace_schema_metadata(writer.schema.metadata))
 
 
 def read_header(path: Path) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from jumpboard.configuration.grid import Cell, cells
+from jumpboard.configuration.inventory import check_inventory, without_places
 from jumpboard.configuration.selection import SECTIONS, covers
 from jumpboard.configuration.validation import checkout, validate
 from jumpboard.errors import InputError
@@ -27,8 +28,8 @@ class Configuration:
     cells: tuple[Cell, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """What `results/config.json` holds."""
-        return {"config": dict(self.config), "datasets": dict(self.datasets), "claims": dict(self.claims)}
+        """What `results/config.json` holds: no place of a machine."""
+        return {**without_places(self.config, self.datasets), "claims": dict(self.claims)}
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -127,12 +128,7 @@ def resolve(config: Mapping[str, Any], datasets: Mapping[str, Any], claims: Mapp
     validate(config, "config", "config")
     validate(datasets, "datasets", config["datasets"])
     validate(claims, "claims", config["claims"])
-    for name, entry in datasets.items():
-        base = entry.get("normalise_as", name)
-        if "train" not in datasets.get(base, {}).get("splits", {}):
-            raise InputError(
-                f"{config['datasets']}: {name}: normalise_as '{base}' has no training split to normalise by"
-            )
+    check_inventory(config, datasets)
     grid = cells(config["grid"])
     if Path(config["results"]).absolute() == Path(config["figures"]).absolute():
         raise InputError(f"config: results and figures are both '{config['results']}'; accepted: a folder for each")

@@ -13,6 +13,7 @@ from jumpboard.artefacts.code_digest import code_digest
 from jumpboard.artefacts.provenance import config_digest
 from jumpboard.claims.registry import MODULES as CLAIM_MODULES
 from jumpboard.configuration.grid import Cell
+from jumpboard.configuration.inventory import card_params, row_params, source, without_places
 from jumpboard.configuration.load import Configuration
 from jumpboard.configuration.selection import RULES, SECTIONS, block_of, cells_of
 from jumpboard.data.registry import MODULES as DATA_MODULES
@@ -95,12 +96,18 @@ class Plan:
         return splits
 
     def _with_fresh_asked(self, dataset: str) -> dict[str, Any]:
-        """The inventory entry with as many fresh samples as are asked for, and no more than it allows."""
-        entry = dict(self.configuration.datasets[dataset])
+        """What determines the rows, with as many fresh samples as are asked for, and no more than the entry allows."""
+        entry = self.configuration.datasets[dataset]
+        params = row_params(entry)
         if "fresh" in entry:
             allowed = entry["fresh"]["samples"]
-            entry["fresh"] = {**entry["fresh"], "samples": min(allowed, self._fresh_asked().get(dataset, allowed))}
-        return entry
+            params["fresh"] = {**entry["fresh"], "samples": min(allowed, self._fresh_asked().get(dataset, allowed))}
+        return params
+
+    def source(self, keys: Keys) -> dict[str, Any]:
+        """Where `prepare_dataset` finds a data set's copy: in no digest. Raises InputError where it has no place."""
+        dataset = keys["dataset"]
+        return source(dataset, self.configuration.datasets[dataset], self.configuration.config)
 
     def weights(self, keys: Keys) -> list[str]:
         """The file of weights that a cell's net begins with, if it begins with one."""
@@ -135,9 +142,11 @@ class Plan:
         config, datasets = self.configuration.config, self.configuration.datasets
         match rule:
             case "resolve_config":
-                return {"config": config}
+                return {"config": without_places(config, datasets)["config"]}
             case "prepare_dataset":
-                return {"dataset": keys["dataset"], **datasets[keys["dataset"]]}
+                return {"dataset": keys["dataset"], **row_params(datasets[keys["dataset"]])}
+            case "describe_dataset":
+                return {"dataset": keys["dataset"], **card_params(datasets[keys["dataset"]])}
             case "prepare_fresh":
                 return {"dataset": keys["dataset"], **self._with_fresh_asked(keys["dataset"])}
             case "train_baseline":
@@ -193,10 +202,9 @@ class Plan:
         """Every file of the run that the manifest lists, in the order of the pipeline."""
         yield Artefact("results", paths.CONFIG, "resolve_config", {})
         for dataset in self.datasets():
-            for table in ("splits", "card"):
+            for rule, table in (("prepare_dataset", "splits"), ("describe_dataset", "card")):
                 keys = {"dataset": dataset}
-                path = paths.filled(paths.dataset_table("prepare_dataset", table), keys)
-                yield Artefact("results", path, "prepare_dataset", keys)
+                yield Artefact("results", paths.filled(paths.dataset_table(rule, table), keys), rule, keys)
         for dataset in self._fresh_asked():
             keys = {"dataset": dataset}
             path = paths.filled(paths.dataset_table("prepare_fresh", "rows"), keys)

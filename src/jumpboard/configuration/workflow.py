@@ -47,6 +47,8 @@ def open_run(config: Mapping[str, Any], basedir: Path) -> Plan:
             f"jumpboard is imported from {checkout()}, not from {basedir.resolve()}; accepted: `pip install -e .` there"
         )
     plan = Plan(load(config))
+    for name in plan.datasets():
+        plan.source({"dataset": name})  # refuses a data set without a place
     for name in ("results", "figures", "logs"):
         _check_writable(name, Path(config[name]))
     _check_weights(plan)

@@ -7,38 +7,35 @@ from typing import Any
 import numpy as np
 
 from jumpboard.data.rows import Rows, mean_and_sd
+from jumpboard.data.splits import Splits
 
 
 def sha256_of_rows(rows: Rows) -> str:
     """Hex SHA-256 of the samples' bytes followed by the labels' bytes, both in C order and little-endian."""
     digest = hashlib.sha256()
-    for array in (rows.x, rows.y):
+    for array in (*(part.x for part in rows.chunks()), rows.y):
         digest.update(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).data)
     return digest.hexdigest()
 
 
-def card_rows(
-    dataset: str, rows: Mapping[str, Rows], spec: Mapping[str, Any], package_version: str
-) -> list[dict[str, Any]]:
-    """One row per split of the inventory entry `spec`, named `dataset`; `package_version` is that of its package."""
+def card_rows(dataset: str, splits: Splits, words: Mapping[str, Any], package_version: str) -> list[dict[str, Any]]:
+    """One row per split, described by `words`; `package_version` is that of its package when the rows were made."""
     card = []
-    for split, part in rows.items():
+    for split, part in splits.parts.items():
         mean, sd = mean_and_sd(part.x)
         card.append(
             {
                 "dataset": dataset,
                 "split": split,
                 "count": len(part),
-                "classes": spec["classes"],
-                "shape": "x".join(map(str, spec["shape"])),
+                "classes": splits.classes,
+                "shape": "x".join(map(str, splits.shape)),
                 "mean": mean,
                 "sd": sd,
                 "minimum": float(part.x.min()),
                 "maximum": float(part.x.max()),
                 "sha256": sha256_of_rows(part),
-                "licence": spec["licence"],
-                "source": spec["source"],
-                "package": spec["package"],
+                **{word: words[word] for word in ("version", "licence", "source", "checksum", "offline", "package")},
                 "package_version": package_version,
             }
         )

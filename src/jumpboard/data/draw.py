@@ -1,6 +1,7 @@
 """The rows of an inventory entry: its splits from its own seed, fresh ones of the same law from another."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from jumpboard.data.registry import loader
@@ -8,21 +9,31 @@ from jumpboard.data.rows import DRAWN, Rows, cut
 from jumpboard.errors import InputError
 
 
-def _draw(spec: Mapping[str, Any], count: int, seed: int) -> Rows:
+def _check_seed(spec: Mapping[str, Any], seed: int) -> None:
     if not 0 <= seed < 2**32:
         raise InputError(f"seed {seed} of data loader '{spec['loader']}' must lie in 0 to 2**32 - 1")
+
+
+def _draw(spec: Mapping[str, Any], count: int, seed: int) -> Rows:
+    _check_seed(spec, seed)
     rows: Rows = loader(spec).draw(spec, count, seed)
     return rows
 
 
-def draw_rows(spec: Mapping[str, Any]) -> dict[str, Rows]:
+def draw_rows(spec: Mapping[str, Any], copy: Path | None = None, scratch: Path | None = None) -> dict[str, Rows]:
     """All splits of an inventory entry, in the order train, validation, test; its seed alone determines them.
 
+    A loader of local copies reads them from `copy`, and holds what it reads in files of the folder `scratch`.
     Raises InputError for an unknown loader, option or split, or more rows than a finite source holds.
     """
     sizes = spec["splits"]
     if set(sizes) - set(DRAWN) or not sizes or min(sizes.values()) < 1:
         raise InputError(f"splits {dict(sizes)}: accepted are sizes of at least 1 for any of {', '.join(DRAWN)}")
+    module = loader(spec)
+    if hasattr(module, "draw_splits"):
+        _check_seed(spec, spec["seed"])
+        parts: dict[str, Rows] = module.draw_splits(spec, copy, scratch)
+        return parts
     return cut(_draw(spec, sum(sizes.values()), spec["seed"]), sizes)
 
 

@@ -1,8 +1,9 @@
 """Data sets by name: `loader` in config/datasets.yaml -> the module that holds it. Imports none of
 them; outside the code digest.
 
-A loader module has `draw(spec, count, seed) -> Rows`, the names of its `OPTIONS`, and `SAMPLER`: whether another seed
-gives new rows of the same law (a generator) or the same rows in another order (a finite set).
+A loader module has the names of its `OPTIONS`, `SAMPLER`: whether another seed gives new rows of the same law (a
+generator) or the same rows in another order (a finite set), and `draw(spec, count, seed) -> Rows`; or, for a set that
+comes in parts of its own, `draw_splits(spec, copy, scratch) -> {split: Rows}`.
 """
 
 import importlib
@@ -16,6 +17,7 @@ MODULES = {
     "mnist1d": "jumpboard.data.mnist1d",
     "digits": "jumpboard.data.digits",
     "mnist5k": "jumpboard.data.mnist5k",
+    "local": "jumpboard.data.local",
 }
 
 

@@ -1,8 +1,14 @@
-"""Rows: samples and their labels in one order, as the source gives them, and what must hold for any set of them."""
+"""Rows: samples and their labels in one order, as the source gives them, and what must hold for any set of them.
+
+What runs over all rows goes chunk by chunk, so that a set in a file needs the memory of one chunk only.
+"""
 
 import math
-from collections.abc import Mapping
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -12,6 +18,7 @@ DRAWN = ("train", "validation", "test")
 SPLITS = (*DRAWN, "fresh")
 SAMPLE_TYPES = ("float32", "uint8")
 CHUNK = 4096
+CHUNK_BYTES = 2**25
 
 
 @dataclass(frozen=True)
@@ -28,6 +35,32 @@ class Rows:
         """Rows start..stop - 1, as views."""
         return Rows(self.x[start:stop], self.y[start:stop])
 
+    def chunks(self) -> Iterator["Rows"]:
+        """The rows in their order, at most `CHUNK` and about `CHUNK_BYTES` at a time, as views."""
+        step = chunk_length(self.x.itemsize * math.prod(self.x.shape[1:]))
+        for start in range(0, len(self), step):
+            yield self.slice(start, start + step)
+
+
+def chunk_length(row_bytes: int) -> int:
+    """Rows of so many bytes in one chunk: at least 1."""
+    return max(1, min(CHUNK, CHUNK_BYTES // max(1, row_bytes)))
+
+
+def blank(shape: tuple[int, ...], kind: str, scratch: Path | None) -> np.ndarray:
+    """An array to be filled, in memory, or for sets that may not fit there in a file of the folder `scratch`.
+
+    The file has no name and takes its whole room at once: it is gone with the array, however the process ends, and a
+    full disk is an OSError here, not a fault later.
+    """
+    if scratch is None:
+        return np.empty(shape, dtype=kind)
+    scratch.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=scratch) as file:
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file.fileno(), 0, math.prod(shape) * np.dtype(kind).itemsize)
+        return np.asarray(np.memmap(file, dtype=kind, mode="r+", shape=shape))
+
 
 def check_rows(rows: Rows, shape: tuple[int, ...], classes: int, place: str) -> None:
     """Hold rows against a data set's shape and classes. Raises InputError whose message begins with `place`."""
@@ -40,8 +73,9 @@ def check_rows(rows: Rows, shape: tuple[int, ...], classes: int, place: str) -> 
         raise InputError(f"{place}: {len(x)} samples and {len(y)} labels; there must be one label per sample")
     if x.shape[1:] != shape:
         raise InputError(f"{place}: samples have shape {list(x.shape[1:])}, not {list(shape)}")
-    if not np.isfinite(x).all():
-        raise InputError(f"{place}: {np.count_nonzero(~np.isfinite(x))} values are not finite")
+    bad = 0 if x.dtype == np.uint8 else sum(int(np.count_nonzero(~np.isfinite(part.x))) for part in rows.chunks())
+    if bad:
+        raise InputError(f"{place}: {bad} values are not finite")
     if y.min() < 0 or y.max() >= classes:
         raise InputError(f"{place}: labels run from {y.min()} to {y.max()}; accepted: 0 to {classes - 1}")
 
@@ -69,6 +103,7 @@ def mean_and_sd(x: np.ndarray) -> tuple[float, float]:
     Where all values equal v this is exactly (v, 0): a float64 sum of up to 2**29 equal float32 values is exact.
     """
     mean = float(x.mean(dtype=np.float64))
-    parts = (x[start : start + CHUNK] for start in range(0, len(x), CHUNK))
+    step = chunk_length(8 * math.prod(x.shape[1:]))
+    parts = (x[start : start + step] for start in range(0, len(x), step))
     squares = sum(float(np.square(np.subtract(part, mean, dtype=np.float64)).sum()) for part in parts)
     return mean, math.sqrt(squares / x.size)

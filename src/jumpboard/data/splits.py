@@ -1,9 +1,10 @@
 """The file of a data set's splits: written once from its rows, checked whenever it is read.
 
 One Parquet file per data set. Column `x` holds flattened raw samples (fixed-size lists of float32 or uint8), `y` the
-labels (int64); the rows of a split are contiguous, splits in the order train, validation, test, fresh. The header adds
-to the provenance the split sizes, shape, classes, and per channel c the moments of the training split,
-mean_c and sd_c (divisor n), with which every split is normalised: (x - mean_c) / sd_c.
+labels (int64); the rows of a split are contiguous, splits in the order train, validation, test, fresh. Each split is
+written in row groups of one chunk, so that neither writer nor reader needs memory for more than it asks for. The header
+adds to the provenance the split sizes, shape, classes, and per channel c the moments of the training split (or those
+that the entry gives), mean_c and sd_c (divisor n), with which every split is normalised: (x - mean_c) / sd_c.
 """
 
 import math
@@ -17,8 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from jumpboard.artefacts.provenance import Provenance
-from jumpboard.artefacts.tables import read_header, write_parquet
-from jumpboard.data.rows import SPLITS, Rows, check_rows, cut, mean_and_sd
+from jumpboard.artefacts.tables import parquet_writer, read_header
+from jumpboard.data.rows import SPLITS, Rows, blank, check_rows, mean_and_sd
 from jumpboard.errors import InputError
 
 NAME, VERSION = "splits", 1
@@ -103,15 +104,21 @@ class Splits:
         return x
 
 
-def _table(rows: Rows) -> pa.Table:
-    values = pa.array(rows.x.reshape(-1))
-    x = pa.FixedSizeListArray.from_arrays(values, rows.x[0].size)
+def _schema(kind: str, size: int) -> pa.Schema:
+    types = {"x": pa.list_(pa.from_numpy_dtype(kind), size), "y": pa.int64()}
     meanings = {"x": "raw values of one sample, flattened row by row", "y": "label, 0..classes - 1"}
-    fields = [
-        pa.field(name, kind, nullable=False, metadata={"unit": "1", "description": meanings[name]})
-        for name, kind in (("x", x.type), ("y", pa.int64()))
-    ]
-    return pa.Table.from_arrays([x, pa.array(rows.y)], schema=pa.schema(fields))
+    return pa.schema(
+        [
+            pa.field(name, types[name], nullable=False, metadata={"unit": "1", "description": meanings[name]})
+            for name in types
+        ]
+    )
+
+
+def given_moments(spec: Mapping[str, Any]) -> Moments | None:
+    """The constants of an entry's `normalise`, in the unit of the raw values, if it has any."""
+    block = spec.get("normalise")
+    return block and Moments(tuple(map(float, block["mean"])), tuple(map(float, block["sd"])))
 
 
 def write_splits(
@@ -123,7 +130,8 @@ def write_splits(
 ) -> None:
     """Write the splits of an inventory entry, whole or not at all; equal rows and provenance give equal bytes.
 
-    `moments` are those of the set that the entry is `normalise_as`; without them the training split's are taken.
+    `moments` are those of `normalise` or of the set that the entry is `normalise_as`; without them the training
+    split's are taken.
     Raises InputError, naming file and split, for rows that are not of the entry's shape and classes.
     """
     shape, classes = tuple(spec["shape"]), int(spec["classes"])
@@ -137,7 +145,9 @@ def write_splits(
         raise InputError(f"{path}: samples are {' and '.join(kinds)}; all splits must be of one type")
     if moments is None:
         if "train" not in rows:
-            raise InputError(f"{path}: no training split to take mean and sd from; name a set under `normalise_as`")
+            raise InputError(
+                f"{path}: no training split to take mean and sd from; name a set under `normalise_as`, or constants"
+            )
         moments = channel_moments(rows["train"])
     header = {
         "schema": NAME,
@@ -149,9 +159,11 @@ def write_splits(
         "sd": list(moments.sd),
     }
     _check_header(path, header)
-    x = np.concatenate([part.x for part in ordered.values()])
-    y = np.concatenate([part.y for part in ordered.values()])
-    write_parquet(path, _table(Rows(x, y)), {**header, **provenance.as_json()})
+    schema = _schema(kinds[0], math.prod(shape))
+    with parquet_writer(path, schema, {**header, **provenance.as_json()}) as writer:
+        for chunk in (chunk for part in ordered.values() for chunk in part.chunks()):
+            x = pa.FixedSizeListArray.from_arrays(pa.array(chunk.x.reshape(-1)), type=schema.field("x").type)
+            writer.write_table(pa.Table.from_arrays([x, pa.array(chunk.y)], schema=schema))
 
 
 def _check_header(path: Path, header: Mapping[str, Any]) -> None:
@@ -172,30 +184,62 @@ def _numpy(path: Path, column: pa.ChunkedArray) -> np.ndarray:
     values = array.flatten() if pa.types.is_fixed_size_list(array.type) else array
     if array.null_count or values.null_count:
         raise InputError(f"{path}: holds nulls")
-    return np.array(values)
+    return np.asarray(values)
 
 
-def read_splits(path: Path) -> Splits:
-    """Read the splits of a data set and check all that the writer promises.
+def _fill(path: Path, file: pq.ParquetFile, rows: Rows, first: int) -> None:
+    """Read the rows from `first` on into `rows`: of the row groups that hold them, one at a time."""
+    begin = 0
+    for group in range(file.num_row_groups):
+        end = begin + file.metadata.row_group(group).num_rows
+        low, high = max(first, begin), min(first + len(rows), end)
+        if low < high:
+            table = file.read_row_group(group)
+            for name, target in (("x", rows.x.reshape(len(rows), -1)), ("y", rows.y)):
+                values = _numpy(path, table.column(name)).reshape(end - begin, *target.shape[1:])
+                target[low - first : high - first] = values[low - begin : high - begin]
+        begin = end
 
-    Raises InputError, naming the file, for a foreign or damaged file, sizes that do not add up, nulls, values that are
-    not finite, or labels outside 0..classes - 1.
+
+def read_splits(path: Path, wanted: Mapping[str, int] | None = None, scratch: Path | None = None) -> Splits:
+    """Read the splits of a data set and check all that the writer promises of the rows that are read.
+
+    `wanted`: of which splits how many of the first rows, at most; all rows of all splits without it. With a folder
+    `scratch` the rows are held in files there and not in memory.
+    Raises InputError, naming the file, for a foreign or damaged file, a split that it lacks, sizes that do not add up,
+    nulls, values that are not finite, or labels outside 0..classes - 1.
     """
     header = read_header(path)
     _check_header(path, header)
-    shape, sizes = tuple(header["shape"]), header["sizes"]
+    shape = tuple(header["shape"])
+    sizes = {name: header["sizes"][name] for name in SPLITS if name in header["sizes"]}
+    lacking = next((name for name in wanted or () if name not in sizes), None)
+    if lacking is not None:
+        raise InputError(f"{path}: split '{lacking}' is not there; the data set has {', '.join(sizes)}")
+    parts: dict[str, Rows] = {}
     try:
-        table = pq.ParquetFile(path).read()
+        with pq.ParquetFile(path) as file:
+            kind, first = _checked_columns(path, file, header), 0
+            for name, size in sizes.items():
+                if wanted is None or name in wanted:
+                    count = size if wanted is None else min(wanted[name], size)
+                    parts[name] = Rows(blank((count, *shape), kind, scratch), np.empty(count, dtype=np.int64))
+                    _fill(path, file, parts[name], first)
+                first += size
     except (OSError, pa.ArrowInvalid) as error:
         raise InputError(f"{path}: cannot be read: {error}") from None
-    types = dict(zip(table.schema.names, table.schema.types, strict=True))
-    accepted = [{"x": pa.list_(kind, math.prod(shape)), "y": pa.int64()} for kind in ELEMENTS]
-    if types not in accepted:
-        raise InputError(f"{path}: columns are {types}, not one of {accepted}")
-    if sum(sizes.values()) != table.num_rows:
-        raise InputError(f"{path}: holds {table.num_rows} rows, but the sizes {sizes} add up to {sum(sizes.values())}")
-    x, y = _numpy(path, table.column("x")), _numpy(path, table.column("y"))
-    parts = cut(Rows(x.reshape(-1, *shape), y), sizes)
     for name, part in parts.items():
         check_rows(part, shape, header["classes"], f"{path}: split '{name}'")
     return Splits(parts, shape, header["classes"], Moments(tuple(header["mean"]), tuple(header["sd"])))
+
+
+def _checked_columns(path: Path, file: pq.ParquetFile, header: Mapping[str, Any]) -> str:
+    """The type of the samples, of a file whose columns and number of rows are those of its header."""
+    sizes, rows = header["sizes"], file.metadata.num_rows
+    types = dict(zip(file.schema_arrow.names, file.schema_arrow.types, strict=True))
+    accepted = [{"x": pa.list_(kind, math.prod(header["shape"])), "y": pa.int64()} for kind in ELEMENTS]
+    if types not in accepted:
+        raise InputError(f"{path}: columns are {types}, not one of {accepted}")
+    if sum(sizes.values()) != rows:
+        raise InputError(f"{path}: holds {rows} rows, but the sizes {sizes} add up to {sum(sizes.values())}")
+    return str(np.dtype(types["x"].value_type.to_pandas_dtype()))

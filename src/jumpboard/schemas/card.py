@@ -5,7 +5,7 @@ from jumpboard.schemas.keys import DATASET, SPLIT
 
 CARD = Schema(
     "card",
-    1,
+    2,
     (
         DATASET,
         SPLIT,
@@ -17,8 +17,11 @@ CARD = Schema(
         Column("minimum", "float64", "1", "smallest raw value"),
         Column("maximum", "float64", "1", "largest raw value"),
         Column("sha256", "string", "-", "of the raw bytes of the samples, then of the labels (int64), little-endian"),
+        Column("version", "string", "-", "version of the data set"),
         Column("licence", "string", "-", "licence of the data"),
         Column("source", "string", "-", "where the data come from"),
+        Column("checksum", "string", "-", "published checksums of the source's files, or none"),
+        Column("offline", "bool", "1", "whether the source is there without a network"),
         Column("package", "string", "-", "installed package that holds or makes them"),
         Column("package_version", "string", "-", "its version"),
     ),

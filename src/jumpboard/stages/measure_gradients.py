@@ -13,8 +13,7 @@ from jumpboard.artefacts import paths
 from jumpboard.artefacts.checkpoints import read_checkpoint_header, read_member
 from jumpboard.artefacts.job import Job, run_stage
 from jumpboard.artefacts.tables import write_table
-from jumpboard.data.samples import Tensors, load_samples
-from jumpboard.data.splits import read_splits
+from jumpboard.data.samples import Tensors, load_samples, read_wanted
 from jumpboard.measure.features import draw_features
 from jumpboard.measure.records import correlation_rows, covariance_row, moments_row, signal_row
 from jumpboard.measure.sites import measure_sites
@@ -60,7 +59,7 @@ def body(job: Job) -> None:
     seeds = tuple(params["seeds"])
     job.device, job.seeds, job.packages = device.type, seeds, (*job.packages, "torch", "safetensors", "scipy")
 
-    splits = {name: read_splits(job.inputs[name]) for name in ("base", "fresh") if name in job.inputs}
+    splits = read_wanted(job.inputs, spec["splits"])
     data = load_samples(splits, spec["splits"], params["samples"], device)
     net = build_net(params["net"], params["depth"], params["width"], splits["base"].shape, splits["base"].classes)
     job.packages = (*job.packages, *net.packages)

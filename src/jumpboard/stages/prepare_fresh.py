@@ -9,8 +9,9 @@ def body(job: Job) -> None:
     spec = job.params
     job.packages = (*job.packages, spec["package"])
     job.seeds = (spec["fresh"]["seed"],) if "fresh" in spec else ()
+    base = read_splits(job.inputs["base"], wanted={}).moments
     rows = {"fresh": draw_fresh(spec)}
-    write_splits(job.outputs["rows"], rows, spec, job.provenance(), read_splits(job.inputs["base"]).moments)
+    write_splits(job.outputs["rows"], rows, spec, job.provenance(), base)
 
 
 if __name__ == "__main__":

@@ -18,9 +18,7 @@ from jumpboard.artefacts.files import sha256_of
 from jumpboard.artefacts.job import Job, run_stage
 from jumpboard.artefacts.provenance import config_digest
 from jumpboard.artefacts.tables import write_table
-from jumpboard.data.rows import DRAWN
-from jumpboard.data.samples import Tensors, load_samples
-from jumpboard.data.splits import read_splits
+from jumpboard.data.samples import Tensors, load_samples, read_wanted
 from jumpboard.nets.registry import build_net
 from jumpboard.schemas.curves import CURVES
 from jumpboard.schemas.metrics import METRICS
@@ -79,8 +77,9 @@ def body(job: Job) -> None:
     device = choose_device(params["device"])
     job.device, job.seeds, job.packages = device.type, tuple(seeds), (*job.packages, "torch", "safetensors")
 
-    splits = read_splits(job.inputs["splits"])
-    data = load_samples({"base": splits}, dict.fromkeys(DRAWN), params["samples"], device)
+    sizes = {"train": params["samples"], "validation": None, "test": None}
+    files = read_wanted({"base": job.inputs["splits"]}, sizes)
+    splits, data = files["base"], load_samples(files, sizes, params["samples"], device)
     weights = {"weights": str(job.inputs["weights"])} if "weights" in job.inputs else {}
     net = build_net({**params["net"], **weights}, params["depth"], params["width"], splits.shape, splits.classes)
     job.packages = (*job.packages, *net.packages)
