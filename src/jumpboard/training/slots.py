@@ -83,8 +83,11 @@ def _opened_folder() -> int:
 
 def _taken(folder: int, name: str) -> bool:
     """Whether the lock of a device was free and is now held."""
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
-    lock = os.open(f"gpu-{quote(name, safe='')}.lock", flags, 0o600, dir_fd=folder)
+    file = f"gpu-{quote(name, safe='')}.lock"
+    try:
+        lock = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600, dir_fd=folder)
+    except OSError as error:
+        raise InputError(f"{slot_folder() / file}: no lock of a GPU: {error.strerror}") from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
