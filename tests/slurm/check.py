@@ -31,7 +31,7 @@ RUN = Path("runs/smoke")
 LONGER = {"trainings": {"resnet": {"steps": 400}}}  # time enough to be killed in
 # what this cluster asks for beside the profile: it has no accounting, is small, and its jobs take seconds
 HERE = [
-    "--jobs=2", "--latency-wait=5", "--slurm-no-account", "--slurm-status-command=squeue",
+    "--jobs=2", "--latency-wait=5", "--slurm-status-command=squeue",
     "--slurm-init-seconds-before-status-checks=1", "--seconds-between-status-checks=1",
 ]  # fmt: skip
 
