@@ -9,12 +9,15 @@ behind, however this ends; the Debian packages stay. Takes about ten minutes on 
 """
 
 import hashlib
+import os
 import re
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -36,16 +39,25 @@ HERE = [
 ]  # fmt: skip
 
 
-def start(place: Path, *options: str) -> subprocess.Popen[bytes]:
-    """Snakemake on the smoke config in a copy of the checkout; what it says goes to `said`."""
+@contextmanager
+def running(place: Path, *options: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Snakemake on the smoke config in a copy of the checkout; it must succeed, and is stopped if the block is left."""
     command = [str(BIN / "snakemake"), *options, "--configfile", "config/smoke.yaml", "longer.yaml"]
+    settings: dict[str, Any] = {"cwd": place, "env": environment(place), "start_new_session": True}
     with open(place / "said", "wb") as said:
-        return subprocess.Popen(command, cwd=place, env=environment(place), stdout=said, stderr=said)
-
-
-def finish(run: subprocess.Popen[bytes], place: Path) -> None:
-    if run.wait() != 0:
-        raise SystemExit(f"the run failed:\n{(place / 'said').read_text(errors='replace')[-6000:]}")
+        run = subprocess.Popen(command, stdout=said, stderr=said, **settings)
+    try:
+        yield run
+        if run.wait() != 0:
+            raise SystemExit(f"the run failed:\n{(place / 'said').read_text(errors='replace')[-6000:]}")
+    finally:
+        if run.poll() is None:
+            run.send_signal(signal.SIGINT)  # at which Snakemake cancels its jobs
+            try:
+                run.wait(10)
+            except subprocess.TimeoutExpired:
+                os.killpg(run.pid, signal.SIGKILL)
+                run.wait()
 
 
 def training_process(cell: str) -> int | None:
@@ -107,14 +119,8 @@ def check(scratch: Path) -> None:
     for place in (local, remote):
         (place / "longer.yaml").write_text(yaml.safe_dump(LONGER))
     begun = time.monotonic()
-    with Cluster(scratch):
-        run = start(remote, "--workflow-profile", "profiles/slurm", *HERE)
-        try:
-            done = disturb(run, remote)
-            finish(run, remote)
-        finally:
-            run.terminate()
-            run.wait()
+    with Cluster(scratch), running(remote, "--workflow-profile", "profiles/slurm", *HERE) as run:
+        done = disturb(run, remote)
     minutes = (time.monotonic() - begun) / 60
     said = (remote / "said").read_text(errors="replace")
     jobs = len(re.findall("has been submitted with SLURM jobid", said))
@@ -125,7 +131,8 @@ def check(scratch: Path) -> None:
         resumed = re.findall(r"going on from step (\d+)", log)
         assert resumed, f"{cell} was {how} and began anew:\n{log}"
         print(f"{cell}: {how}, went on from step {resumed[-1]}")
-    finish(start(local, "--cores=2"), local)
+    with running(local, "--cores=2"):
+        pass
     first, second = files_of(local), files_of(remote)
     assert first.keys() == second.keys(), sorted(first.keys() ^ second.keys())
     differing = [name for name in first if first[name] != second[name]]
