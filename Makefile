@@ -1,5 +1,6 @@
 # make figures   install into .venv if needed, then rebuild every figure of the embedded default (CONFIG names overlays)
 # make test      install into .venv if needed, then run the tests
+# make test-slurm  run the smoke config on a SLURM cluster of one node, started for it; in a container, as root
 # make adopt     take over results that were copied here, after checking them (CONFIG names overlays, if any)
 # make release   rebuild, then write the released run, the README's table and the config's expected numbers
 # PYTHON=python3.12 picks the interpreter; TORCH_INDEX=<address> takes torch from another index, such as the CPU builds
@@ -10,7 +11,7 @@ BIN := .venv/bin
 INSTALLED := .venv/installed
 OVERLAY := $(if $(CONFIG),--configfile $(CONFIG))
 
-.PHONY: figures test adopt release
+.PHONY: figures test test-slurm adopt release
 .DELETE_ON_ERROR:
 
 figures: $(INSTALLED)
@@ -18,6 +19,9 @@ figures: $(INSTALLED)
 
 test: $(INSTALLED)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+test-slurm: $(INSTALLED)
+	$(BIN)/python tests/slurm/check.py
 
 adopt: $(INSTALLED)
 	$(BIN)/python -m jumpboard.artefacts.adopt config/config.yaml $(CONFIG)

@@ -3,6 +3,7 @@ import sys
 from pathlib import Path
 
 import jumpboard
+from jumpboard.configuration.devices import take_gres
 from jumpboard.configuration.workflow import open_run
 from jumpboard.errors import InputError
 
@@ -11,6 +12,7 @@ configfile: "config/config.yaml"
 
 
 try:
+    GRES = take_gres(config)
     PLAN = open_run(config, Path(workflow.basedir))
 except InputError as error:
     sys.exit(f"error: {error}")
@@ -35,7 +37,6 @@ include: "workflow/rules/release.smk"
 
 localrules:
     all,
-    release,
 
 
 rule all:

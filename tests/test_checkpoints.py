@@ -2,8 +2,10 @@
 
 import hashlib
 import json
+import os
 import random
 import resource
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,7 +19,7 @@ from safetensors.numpy import load_file, save_file
 from conftest import Cell
 from jumpboard.artefacts.checkpoints import Member, read_checkpoint_header, read_member, write_checkpoints
 from jumpboard.artefacts.files import sha256_of
-from jumpboard.artefacts.job import parse
+from jumpboard.artefacts.job import parse, write_json
 from jumpboard.artefacts.provenance import Provenance
 from jumpboard.errors import InputError
 from jumpboard.stages import train_baseline
@@ -47,6 +49,19 @@ def path(tmp_path: Path) -> Path:
     path = tmp_path / "samples_10.safetensors"
     write_checkpoints(path, planted_members(), ANCESTOR, PROVENANCE)
     return path
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o077, 0o002])
+def test_permissions_are_those_of_any_new_file(umask: int, tmp_path: Path) -> None:
+    """A colleague could read the tables of a run and not its checkpoints, or, worse, the other way round."""
+    before = os.umask(umask)
+    try:
+        write_checkpoints(tmp_path / "samples_10.safetensors", planted_members(), ANCESTOR, PROVENANCE)
+        write_json(tmp_path / "config.json", {})
+    finally:
+        os.umask(before)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    assert modes == {"samples_10.safetensors": 0o666 & ~umask, "config.json": 0o666 & ~umask}
 
 
 def independent_digest(leaves: Member) -> str:

@@ -509,9 +509,9 @@ def test_threads_are_those_of_the_rule(make_cell: Callable[..., Cell], monkeypat
 # Bad input
 
 
-def refused(cell: Cell, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
+def refused(cell: Cell, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], threads: int = 1) -> str:
     """The one line that the stage ends with."""
-    monkeypatch.setattr(sys, "argv", ["train_baseline", *cell.arguments()])
+    monkeypatch.setattr(sys, "argv", ["train_baseline", *cell.arguments(threads)])
     with pytest.raises(SystemExit) as ended:
         train_baseline.run_stage("train_baseline", train_baseline.body)
     assert ended.value.code == 2
@@ -544,6 +544,14 @@ def test_bad_parameters(
     cell = make_cell(**changes)
     assert message in refused(cell, monkeypatch, capsys)
     assert cell.files() == []
+
+
+@pytest.mark.parametrize("threads", [0, -2])
+def test_no_threads(
+    threads: int, make_cell: Callable[..., Cell], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """torch ends such a number in a traceback that names no option."""
+    assert refused(make_cell(), monkeypatch, capsys, threads) == f"error: --threads is {threads}; accepted: 1 or more\n"
 
 
 @pytest.mark.parametrize("damage", ["cut", "flipped", "missing", "another kind"])

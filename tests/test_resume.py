@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from torch import Tensor
 from conftest import Cell, cells_below, write_planted
 from jumpboard.artefacts.files import replacing
 from jumpboard.artefacts.job import parse
+from jumpboard.errors import InputError
 from jumpboard.nets.base import Leaves, Net
 from jumpboard.nets.resmlp import ResMLP
 from jumpboard.nets.resnet import ResNet
@@ -362,9 +364,20 @@ def test_a_folder_removed_in_between(folder: Path, monkeypatch: pytest.MonkeyPat
     filled(folder)
     assert not errors
     assert loaded(folder) == 20
-    in_the_way = folder.with_name("file")
-    in_the_way.touch()
-    with pytest.raises(FileExistsError), ResumeStore(in_the_way, "d"):
+
+
+@pytest.mark.parametrize(
+    ("place", "kind"), [("", "file"), ("", "link"), ("cell", "file"), ("cell", "link"), ("cell/lock", "link")]
+)
+def test_what_stands_in_the_way_ends_in_one_line(place: str, kind: str, tmp_path: Path) -> None:
+    """A `.resume` that was a link to a scratch disk now gone made every training wait for ever, without a word."""
+    obstacle = tmp_path / ".resume" / place
+    obstacle.parent.mkdir(parents=True, exist_ok=True)
+    if kind == "file":
+        obstacle.touch()
+    else:
+        obstacle.symlink_to(tmp_path / "gone" / "away")
+    with pytest.raises(InputError, match=re.escape(f"{obstacle}: ")), ResumeStore(tmp_path / ".resume" / "cell", "d"):
         pass
 
 

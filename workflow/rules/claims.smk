@@ -10,6 +10,7 @@ rule resolve_config:
     log:
         "<logs>/resolve_config.log",
     priority: 100000
+    localrule: True
     conda:
         "../../environment.yml"
     params:
@@ -35,6 +36,7 @@ rule evaluate_claims:
         claims="<results>/evaluate_claims/claims.parquet",
     log:
         "<logs>/evaluate_claims.log",
+    localrule: True
     conda:
         "../../environment.yml"
     params:

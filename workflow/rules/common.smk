@@ -29,8 +29,18 @@ def resource(rule, name):
 
 
 def gpus(rule):
-    """GPUs of one job of a rule: none where the config's device is a CPU."""
-    return gpus_asked(config["device"], resource(rule, "gpu"))
+    """A function of wildcards -> GPUs that one job asks for; 0 where it asks by `gres`."""
+    return lambda wildcards: 0 if GRES else wanted_gpus(rule)
+
+
+def gres(rule):
+    """A function of wildcards -> the same GPUs in the words of a cluster that knows them only as `gres`, or None."""
+    return lambda wildcards: f"{GRES}:{wanted_gpus(rule)}" if GRES and wanted_gpus(rule) else None
+
+
+def wanted_gpus(rule):
+    """GPUs of one job of a rule, here or where the executor sends it: none where the config's device is a CPU."""
+    return gpus_asked(config["device"], resource(rule, "gpu"), elsewhere=workflow.non_local_exec)
 
 
 def run_files():

@@ -12,6 +12,7 @@ rule prepare_dataset:
     log:
         "<logs>/prepare_dataset/{dataset}.log",
     priority: 100000
+    localrule: True
     conda:
         "../../environment.yml"
     threads: resource("prepare_dataset", "threads")

@@ -16,6 +16,7 @@ for figure, needs in FIGURES.items():
         log:
             f"<logs>/draw_figure/{figure}/{{dataset}}/{{arch}}.log",
         priority: 100000
+        localrule: True
         conda:
             "../../environment.yml"
         params:

@@ -10,6 +10,7 @@ rule write_manifest:
         records="<results>/records/manifest.json",
     log:
         "<logs>/write_manifest.log",
+    localrule: True
     conda:
         "../../environment.yml"
     params:

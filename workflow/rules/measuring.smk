@@ -22,6 +22,7 @@ rule measure_gradients:
         mem_mb=resource("measure_gradients", "mem_mb"),
         runtime=resource("measure_gradients", "runtime"),
         gpu=gpus("measure_gradients"),
+        gres=gres("measure_gradients"),
     params:
         root=run_root,
         cell=job_params("measure_gradients"),

@@ -8,6 +8,7 @@ rule release:
         records="<results>/records/manifest.json",
     log:
         "<logs>/release.log",
+    localrule: True
     conda:
         "../../environment.yml"
     params:

@@ -21,6 +21,7 @@ rule train_baseline:
         mem_mb=resource("train_baseline", "mem_mb"),
         runtime=resource("train_baseline", "runtime"),
         gpu=gpus("train_baseline"),
+        gres=gres("train_baseline"),
     params:
         root=run_root,
         cell=job_params("train_baseline"),
@@ -42,6 +43,7 @@ rule collect:
     log:
         "<logs>/collect/{table}/{dataset}/{arch}.log",
     priority: 100000
+    localrule: True
     conda:
         "../../environment.yml"
     params:

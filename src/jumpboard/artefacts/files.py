@@ -3,6 +3,7 @@
 import glob
 import hashlib
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,14 +13,18 @@ from pathlib import Path
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary path in the folder of `path`; on success it becomes `path`, on any error it is removed.
 
-    An OSError that names no file (disk full) gets the name of `path`.
+    The file gets the permissions that a new file gets here, whatever its writer gave it. An OSError that names no file
+    (disk full) gets the name of `path`.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     remove_leftovers(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
+        with open(temporary, "wb") as handle:
+            permissions = stat.S_IMODE(os.fstat(handle.fileno()).st_mode)
         yield temporary
         with open(temporary, "rb+") as handle:
+            os.fchmod(handle.fileno(), permissions)
             os.fsync(handle.fileno())
         os.replace(temporary, path)
     except OSError as error:

@@ -79,7 +79,7 @@ def _pairs(values: list[str]) -> dict[str, Path]:
 
 
 def parse(stage: str, arguments: list[str]) -> Job:
-    """The job of a stage's command line."""
+    """The job of a stage's command line. Raises InputError for less than one thread."""
     parser = argparse.ArgumentParser(prog=f"python -m jumpboard.stages.{stage}")
     parser.add_argument("--root", type=Path, required=True, help="the run's results folder")
     parser.add_argument("--params", type=json.loads, required=True, help="the stage's parameters, one JSON value")
@@ -89,6 +89,8 @@ def parse(stage: str, arguments: list[str]) -> Job:
     parser.add_argument("--outputs", nargs="+", required=True, metavar="NAME=PATH")
     parser.add_argument("--source", type=json.loads, default={}, help="where data from outside the run lie, JSON")
     options = parser.parse_args(arguments)
+    if options.threads < 1:
+        raise InputError(f"--threads is {options.threads}; accepted: 1 or more")
     return Job(
         stage,
         options.root,
@@ -136,8 +138,8 @@ def run_stage(stage: str, body: Callable[[Job], None], recorded: bool = True) ->
     """Run `body` on the command line's job. Bad input ends in one line on standard error and status 2."""
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     started = time.time()
-    job = parse(stage, sys.argv[1:])
     try:
+        job = parse(stage, sys.argv[1:])
         body(job)
         if recorded:
             _write_record(job, started)

@@ -10,6 +10,7 @@ import hashlib
 import json
 import logging
 import os
+import stat
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -19,9 +20,22 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from jumpboard.artefacts.files import remove_leftovers, replacing
+from jumpboard.errors import InputError
 
 SLOTS = ("a.state", "b.state")
 log = logging.getLogger(__name__)
+
+
+def _refuse_obstacle(path: Path) -> None:
+    """Raise InputError where something on the way to `path` will never be a folder: a file, a link to nowhere."""
+    for place in (path, *path.parents):
+        try:
+            mode = place.stat().st_mode
+            found = "" if place == path or stat.S_ISDIR(mode) else "no folder"
+        except (FileNotFoundError, NotADirectoryError):
+            found = "a link to nowhere" if place.is_symlink() else ""
+        if found:
+            raise InputError(f"{place}: {found}, so no state can be kept there; accepted: a folder, or nothing")
 
 
 class ResumeStore:
@@ -39,9 +53,8 @@ class ResumeStore:
             try:
                 self.folder.mkdir(parents=True, exist_ok=True)
                 self._lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-            except (FileNotFoundError, FileExistsError):
-                if self.folder.is_file():
-                    raise
+            except (FileNotFoundError, FileExistsError, NotADirectoryError):
+                _refuse_obstacle(path)
                 continue  # a predecessor removed the folder in between
             try:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
