@@ -5,7 +5,8 @@ process, one thread, both sides in turn.
 
 1. Training: a step of the engine against one of a torch.nn module with torch.optim.SGD, under bfloat16 autocast and
    channels-last, from pictures in memory, without augmentation; the nets are held equal first. Bar: as many pictures/s.
-2. Members: BatchNorm nets folded into one, against one after the other, by width, 4 members in float32.
+2. Members: BatchNorm nets folded into one, against one after the other, by width and size, 4 members in float32, and
+   which of the two the net chooses.
 3. Data: pictures normalised and augmented from decoded tensors, against a DataLoader that decodes PNG files held in
    memory and augments with torchvision, picture by picture, as a training script does.
 4. Both: a step from each side's own data. Bar: as many pictures/s.
@@ -95,10 +96,12 @@ def pictures() -> tuple[np.ndarray, Tensor]:
     return coarse.repeat(4, axis=2).repeat(4, axis=3), torch.from_numpy(generator.integers(0, CLASSES, SAMPLES))
 
 
-def training(augmented: bool, members: int = 1, width: int = WIDTH, precision: str = "bfloat16") -> Training:
+def training(
+    augmented: bool, members: int = 1, width: int = WIDTH, precision: str = "bfloat16", size: int = SHAPE[1]
+) -> Training:
     raw, y = pictures()
-    x = torch.from_numpy((raw.astype(np.float32) - MEAN) / SD)
-    net = ResNet(DEPTH, width, SHAPE, CLASSES)
+    x = torch.from_numpy((raw[:, :, :size, :size].astype(np.float32) - MEAN) / SD)
+    net = ResNet(DEPTH, width, (SHAPE[0], size, size), CLASSES)
     return Training(net, TrainingData(x, y, x[:8], y[:8]), recipe(augmented, precision), range(members))
 
 
@@ -216,13 +219,15 @@ def main() -> int:
     speeds, ratios = rates(options.steps, options.repeats, lambda: next(batches), augmented._batch)
     print(f"| data alone | {speeds[0] * BATCH:.0f} | {speeds[1] * BATCH:.0f} | {ratios[1]:.2f} | - |", flush=True)
 
-    print(f"\n| {MEMBERS} members, float32, width | looped, pictures/s | folded | ratio |\n|---|---|---|---|")
-    for width in (4, 8, 16):
-        folded, looped = (training(False, MEMBERS, width, "float32") for _ in range(2))
+    print(f"\n| {MEMBERS} members, float32, width, pixels | looped, pictures/s | folded | ratio | taken |")
+    print("|---|---|---|---|---|")
+    for width, size in ((4, 32), (8, 14), (8, 32), (16, 14), (16, 32)):
+        folded, looped = (training(False, MEMBERS, width, "float32", size) for _ in range(2))
+        taken = "folded" if folded.net.batches_members else "looped"
         folded.chunk, looped.chunk = MEMBERS, 1
         speeds, ratios = rates(1, options.repeats, looped.step, folded.step)
         pace = [speed * BATCH * MEMBERS for speed in speeds]
-        print(f"| {width} | {pace[0]:.0f} | {pace[1]:.0f} | {ratios[1]:.2f} |", flush=True)
+        print(f"| {width}, {size} x {size} | {pace[0]:.0f} | {pace[1]:.0f} | {ratios[1]:.2f} | {taken} |", flush=True)
     return int(not good)
 
 

@@ -18,7 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -70,8 +70,16 @@ class Job:
             tier=self.tier,
             threads=self.threads,
             device=self.device,
-            versions={package: version(package) for package in self.packages},
+            versions={package: installed_version(package) for package in self.packages},
         )
+
+
+def installed_version(package: str) -> str:
+    """The version of an installed package. Raises InputError for one that is not there."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        raise InputError(f"package '{package}' is not installed; accepted: the name of an installed package") from None
 
 
 def _pairs(values: list[str]) -> dict[str, Path]:

@@ -57,6 +57,7 @@ class Plan:
     def __init__(self, configuration: Configuration) -> None:
         self.configuration = configuration
         self._cells = {cell.key: cell for cell in configuration.cells}
+        self._places = {key: place for place, key in enumerate(self._cells)}
 
     def cell(self, keys: Keys) -> Cell:
         """The cell of a job's wildcards. Raises InputError for one that the grid does not have."""
@@ -121,7 +122,7 @@ class Plan:
 
     def priority(self, keys: Keys) -> int:
         """Larger for cells that are best run earlier."""
-        return len(self._cells) - list(self._cells).index(self.cell(keys).key)
+        return len(self._cells) - self._places[self.cell(keys).key]
 
     def _built_on(self, keys: Keys) -> dict[str, Any]:
         """Parameters of a job that builds on a cell's trained nets."""
