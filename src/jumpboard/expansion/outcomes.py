@@ -10,7 +10,7 @@ def outcome(training: Training, member: int) -> dict[str, Any]:
     state, net = training.state, training.net
     alive = bool(state.alive[member])
     steps = state.step if alive else int(state.diverged[member])
-    free = net.parameter_count() if training.free is None else int(training.free.sum())
+    free = net.parameter_count() if training.free is None else int(training.free.count_nonzero())
     return {
         "status": "trained" if alive else "diverged",
         "steps": steps,

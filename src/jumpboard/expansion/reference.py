@@ -31,7 +31,9 @@ def read_reference(path: Path, net: Net, seeds: Sequence[int], checkpoint: str, 
     records = read_checkpoint_header(path)["checkpoints"]
     found = tuple(seed for seed in seeds if f"seed_{seed}/{checkpoint}" in records)
     if not found:
-        raise InputError(f"{path}: no seed has checkpoint '{checkpoint}'; accepted: one of {', '.join(sorted(records))}")
+        raise InputError(
+            f"{path}: no seed has checkpoint '{checkpoint}'; accepted: one of {', '.join(sorted(records))}"
+        )
     members = []
     for seed in found:
         members.append(read_member(path, seed, checkpoint))

@@ -1,0 +1,74 @@
+"""A chain: one net expanded again and again at one site, each new block begun at its jumpboard and trained alone.
+
+    f_0 = the reference        f_(k+1) = selected(jumpboard of f_k, jumpboard of f_k with its new block trained)
+
+Direction and step of the jumpboard come from training samples; see `jumpboard` and `fallback`. Paper `depth`,
+Appendix M; the protocol is derived.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from jumpboard.expansion.arms import Arms
+from jumpboard.expansion.fallback import selected
+from jumpboard.expansion.gains import sample_losses
+from jumpboard.expansion.insertion import Inserted, block_entries, insert_at, insertions
+from jumpboard.expansion.jumpboard import directions, geometric_steps, jumpboard
+from jumpboard.expansion.outcomes import outcome
+from jumpboard.nets.base import Net
+from jumpboard.training.engine import TrainingData
+from jumpboard.training.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class Link:
+    """G members after some insertions; of each the status and branch of its last block, and all steps since the
+    reference, those of discarded trainings too."""
+
+    net: Net
+    leaves: Mapping[str, Tensor]
+    status: Sequence[str]
+    branch: Sequence[str]
+    steps: Sequence[int]
+
+    @classmethod
+    def reference(cls, net: Net, leaves: Mapping[str, Tensor], members: int) -> "Link":
+        """The beginning of a chain."""
+        return cls(net, leaves, ["trained"] * members, ["none"] * members, [0] * members)
+
+    def with_block(self, site: int, seeds: Sequence[int]) -> tuple[Inserted, dict[str, Tensor]]:
+        """The net with its next block, which does not change it yet."""
+        return insert_at(self.net, self.leaves, [site] * len(seeds), seeds)
+
+
+def extended(
+    link: Link,
+    expanded: Inserted,
+    more: Mapping[str, Tensor],
+    grid: Mapping[str, Any],
+    rows: int,
+    data: TrainingData,
+    recipe: Recipe,
+    seeds: Sequence[int],
+    arms: Arms,
+) -> Link:
+    """The chain with its next block, made by `with_block`: begun at its jumpboard, trained alone, selected.
+
+    Direction and step, one of the `grid` (lowest, highest, count), come from the first `rows` training samples; the
+    arm is named `k_<k>`.
+    """
+    x, y = data.x[:rows], data.y[:rows]
+    site = expanded.place.index
+    found = directions(link.net, link.leaves, {site: more[f"{expanded.name}.w1"]}, x, y)[site]
+    board = jumpboard(expanded, more, found.unit, geometric_steps(found.scale, **grid), x, y).leaves
+    free, name = block_entries(expanded), f"k_{insertions(expanded)}"
+    training = arms.train(name, expanded, data, recipe, seeds, start=board, free=free)
+    trained = training.layout.leaves(training.state.flat)
+    losses = (sample_losses(expanded, leaves, data.x, data.y).mean(axis=1) for leaves in (board, trained))
+    leaves, branch = selected(board, trained, *losses)
+    outcomes = [outcome(training, member) for member in range(len(seeds))]
+    steps = [before + one["steps"] for before, one in zip(link.steps, outcomes, strict=True)]
+    return Link(expanded, leaves, [one["status"] for one in outcomes], branch, steps)
