@@ -15,7 +15,7 @@ from torch import Tensor
 from jumpboard.expansion.arms import Arms
 from jumpboard.expansion.fallback import selected
 from jumpboard.expansion.gains import sample_losses
-from jumpboard.expansion.insertion import Inserted, block_entries, insert_at, insertions
+from jumpboard.expansion.insertion import block_entries, insert_at, insertions
 from jumpboard.expansion.jumpboard import directions, geometric_steps, jumpboard
 from jumpboard.expansion.outcomes import outcome
 from jumpboard.nets.base import Net
@@ -39,29 +39,24 @@ class Link:
         """The beginning of a chain."""
         return cls(net, leaves, ["trained"] * members, ["none"] * members, [0] * members)
 
-    def with_block(self, site: int, seeds: Sequence[int]) -> tuple[Inserted, dict[str, Tensor]]:
-        """The net with its next block, which does not change it yet."""
-        return insert_at(self.net, self.leaves, [site] * len(seeds), seeds)
-
 
 def extended(
     link: Link,
-    expanded: Inserted,
-    more: Mapping[str, Tensor],
+    site: int,
+    seeds: Sequence[int],
     grid: Mapping[str, Any],
     rows: int,
     data: TrainingData,
     recipe: Recipe,
-    seeds: Sequence[int],
     arms: Arms,
 ) -> Link:
-    """The chain with its next block, made by `with_block`: begun at its jumpboard, trained alone, selected.
+    """The chain with one more block at `site`, begun at its jumpboard, trained alone, and selected.
 
-    Direction and step, one of the `grid` (lowest, highest, count), come from the first `rows` training samples; the
-    arm is named `k_<k>`.
+    Direction and step, one of the `grid` (lowest, highest, count), come from the first `rows` training samples. The arm
+    is named `k_<k>`.
     """
     x, y = data.x[:rows], data.y[:rows]
-    site = expanded.place.index
+    expanded, more = insert_at(link.net, link.leaves, [site] * len(seeds), seeds)
     found = directions(link.net, link.leaves, {site: more[f"{expanded.name}.w1"]}, x, y)[site]
     board = jumpboard(expanded, more, found.unit, geometric_steps(found.scale, **grid), x, y).leaves
     free, name = block_entries(expanded), f"k_{insertions(expanded)}"
