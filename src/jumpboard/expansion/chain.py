@@ -1,24 +1,26 @@
 """A chain: one net expanded again and again at one site, each new block begun at its jumpboard and trained alone.
 
-    f_0 = the reference        f_(k+1) = selected(jumpboard of f_k, jumpboard of f_k with its new block trained)
+    f_0 = the reference        f_(k+1) = f~ with its new block trained, or f~ where that is worse on training samples
 
-Direction and step of the jumpboard come from training samples; see `jumpboard` and `fallback`. Paper `depth`,
-Appendix M; the protocol is derived.
+with f~ the jumpboard of f_k, whose direction and step come from training samples (see `jumpboard`). So the training
+loss of f_(k+1) is never above that of f~, whatever training does. Paper `depth`, Condition 2 and Appendix M; the
+protocol is derived.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import torch
 from torch import Tensor
 
 from jumpboard.expansion.arms import Arms
-from jumpboard.expansion.fallback import selected
 from jumpboard.expansion.gains import sample_losses
 from jumpboard.expansion.insertion import block_entries, insert_at, insertions
 from jumpboard.expansion.jumpboard import directions, geometric_steps, jumpboard
 from jumpboard.expansion.outcomes import outcome
-from jumpboard.nets.base import Net
+from jumpboard.nets.base import Leaves, Net
 from jumpboard.training.engine import TrainingData
 from jumpboard.training.recipe import Recipe
 
@@ -62,8 +64,22 @@ def extended(
     free, name = block_entries(expanded), f"k_{insertions(expanded)}"
     training = arms.train(name, expanded, data, recipe, seeds, start=board, free=free)
     trained = training.layout.leaves(training.state.flat)
-    losses = (sample_losses(expanded, leaves, data.x, data.y).mean(axis=1) for leaves in (board, trained))
-    leaves, branch = selected(board, trained, *losses)
+    start, end = (sample_losses(expanded, leaves, data.x, data.y).mean(axis=1) for leaves in (board, trained))
+    better = end <= start  # not so for a loss that is no number
     outcomes = [outcome(training, member) for member in range(len(seeds))]
-    steps = [before + one["steps"] for before, one in zip(link.steps, outcomes, strict=True)]
-    return Link(expanded, leaves, [one["status"] for one in outcomes], branch, steps)
+    return Link(
+        expanded,
+        chosen(better, trained, board),
+        [one["status"] for one in outcomes],
+        ["trained" if one else "jumpboard" for one in better],
+        [before + one["steps"] for before, one in zip(link.steps, outcomes, strict=True)],
+    )
+
+
+def chosen(which: np.ndarray, yes: Leaves, no: Leaves) -> dict[str, Tensor]:
+    """Leaves [G, ...] of which each member is from `yes` where `which` [G] holds, else from `no`."""
+    marks = torch.from_numpy(which)
+    return {
+        name: torch.where(marks.to(leaf.device).view(-1, *[1] * (leaf.dim() - 1)), leaf, no[name])
+        for name, leaf in yes.items()
+    }

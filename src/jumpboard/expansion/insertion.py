@@ -45,7 +45,7 @@ class Inserted(Net):
     @property
     def insert_form(self) -> str:
         """`normed` or `bare`."""
-        return insert_form(self.base)
+        return "bare" if self.stream_norm is None else "normed"
 
     @property
     def stream_norm(self) -> Callable[[Tensor], Tensor] | None:
@@ -117,11 +117,6 @@ class Inserted(Net):
 
     def forward_flops(self) -> int:
         return self.base.forward_flops() + 4 * EXPANSION * self.place.units**2 * self.place.positions
-
-
-def insert_form(net: Net) -> str:
-    """What a block inserted into the net is: `normed`, Norm(z + h(z)), or `bare`, z + h(z)."""
-    return "bare" if net.stream_norm is None else "normed"
 
 
 def insertions(net: Net) -> int:

@@ -27,11 +27,8 @@ from jumpboard.expansion.widenable import ACCEPTED, refusal
 from jumpboard.measure.moments import FloatArray
 from jumpboard.measure.sites import batch_size
 from jumpboard.nets.base import Leaves, Net, forward
-from jumpboard.nets.resmlp import ResMLP
-from jumpboard.nets.resnet import ResNet
 from jumpboard.training.parameters import Layout
 
-FAMILIES: dict[type[Net], str] = {ResMLP: "resmlp", ResNet: "resnet"}
 Axis = Tensor | None
 
 
@@ -68,7 +65,7 @@ def widening(net: Net, width: int) -> Widening:
 
     Raises InputError, with the reason, for nets that cannot be widened without a change of their function.
     """
-    reason = refusal(FAMILIES.get(type(net), type(net).__name__), vars(net))
+    reason = refusal(net.family or type(net).__name__, vars(net))
     if reason is not None:
         raise InputError(f"widening keeps no function of this net: {reason}; accepted: {ACCEPTED}")
     if width <= net.width:
@@ -120,7 +117,7 @@ def largest_change(net: Net, leaves: Leaves, wider: Net, more: Leaves, x: Tensor
 def _leaves(net: Net, width: int) -> dict[str, Leaf]:
     """Every leaf of a net that can be widened, in the order of the flat vector."""
     s = math.sqrt(width / net.width)
-    if isinstance(net, ResNet):
+    if net.family == "resnet":
         first, last, stem = _channels(net, width, 0), _channels(net, width, net.depth), s
     else:
         first, last, stem = torch.arange(net.width), torch.arange(net.width), 1.0
@@ -132,7 +129,7 @@ def _leaves(net: Net, width: int) -> dict[str, Leaf]:
             places[name] = Leaf(None, last, 1 / s, drawn=True)
         elif name == "head.bias":
             places[name] = Leaf(None, None)
-        elif isinstance(net, ResNet):
+        elif net.family == "resnet":
             site, into = int(name.split(".")[1]), name.endswith("conv1")
             after = _channels(net, width, site + 1)
             places[name] = Leaf(after, _channels(net, width, site) if into else after, drawn=into)
@@ -141,7 +138,7 @@ def _leaves(net: Net, width: int) -> dict[str, Leaf]:
     return places
 
 
-def _channels(net: ResNet, width: int, site: int) -> Tensor:
+def _channels(net: Net, width: int, site: int) -> Tensor:
     """Where the old channels of a site lie among the new ones: each stage puts its new channels behind the last's."""
     places, most = torch.arange(net.width), width
     while len(places) < net.sites()[site].units:

@@ -13,7 +13,7 @@ from jumpboard.artefacts.checkpoints import Member, write_checkpoints
 from jumpboard.artefacts.job import Job, run_stage
 from jumpboard.artefacts.tables import write_table
 from jumpboard.expansion.chain import Link, extended
-from jumpboard.expansion.insertion import insert_form
+from jumpboard.expansion.insertion import insert_at
 from jumpboard.expansion.losses import loss_columns, split_losses
 from jumpboard.expansion.next_signal import NextSignal, next_signals
 from jumpboard.expansion.setting import open_setting
@@ -43,6 +43,7 @@ def body(job: Job) -> None:
     units = one.net.sites()[site].units
     draws = [draw_features(units, generator(seed, MEASUREMENT, site)) for seed in seeds]
     weights = torch.stack(draws).to(unseen[0].device)
+    form = insert_at(one.net, reference.leaves, [site] * len(seeds), seeds)[0].insert_form
     link = Link.reference(one.net, reference.leaves, len(seeds))
     rows: list[dict[str, Any]] = []
     members: dict[tuple[int, str], tuple[int, Member]] = {}
@@ -57,7 +58,7 @@ def body(job: Job) -> None:
                         "seed": seed,
                         "k": k,
                         "site": site,
-                        "insert_form": insert_form(one.net),
+                        "insert_form": form,
                         "status": link.status[member],
                         "branch": link.branch[member],
                         "steps": link.steps[member],
