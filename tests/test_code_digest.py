@@ -36,6 +36,8 @@ NAMED = {
     "prepare_fresh": list(DATA.values()),
     "train_baseline": list(NETS.values()),
     "measure_gradients": list(NETS.values()),
+    "expand_width": list(NETS.values()),
+    "expand_chain": list(NETS.values()),
     "collect": list(SCHEMAS.values()),
     "draw_figure": [*(entry.module for entry in FIGURES.values()), *SCHEMAS.values()],
     "evaluate_claims": list(CLAIMS.values()),
@@ -494,7 +496,7 @@ def test_plan_hands_over_the_modules_that_a_config_names(plan: Plan, monkeypatch
         assert stage == f"jumpboard.stages.{one.rule}"
         assert set(named) <= set(NAMED.get(one.rule, []))
         match one.rule:
-            case "train_baseline" | "measure_gradients":
+            case "train_baseline" | "measure_gradients" | "expand_width" | "expand_chain":
                 assert named == [NETS[configuration.config["nets"][one.keys["arch"]]["family"]]]
             case "prepare_dataset":
                 assert named == [DATA[configuration.datasets[one.keys["dataset"]]["loader"]]]

@@ -120,9 +120,9 @@ def test_every_seed_of_every_cell_has_rows_and_checkpoints(files: Mapping[Path, 
         cell = plan.cell(one.keys)
         if path.suffix == ".safetensors":
             names = read_checkpoint_header(path)["checkpoints"]
-            wanted = {f"seed_{seed}/{moment}" for seed in cell.seeds for moment in ("init", "final")}
-            assert wanted <= set(names)
-            assert read_member(path, cell.seeds[0], "final")
+            moments = ("k_0", "k_1") if one.rule == "expand_chain" else ("init", "final")
+            assert {f"seed_{seed}/{moment}" for seed in cell.seeds for moment in moments} <= set(names)
+            assert read_member(path, cell.seeds[0], moments[1])
             continue
         rows = pq.ParquetFile(path).read().to_pylist()
         assert {row["seed"] for row in rows} == set(cell.seeds)

@@ -12,13 +12,11 @@ from torch.nn import functional
 
 from jumpboard.errors import InputError
 from jumpboard.expansion.insertion import insert
-from jumpboard.expansion.widening import Widening, widen, widening
+from jumpboard.expansion.widening import widen, widening
 from jumpboard.nets.base import Net, forward
 from jumpboard.nets.resmlp import ResMLP
 from jumpboard.nets.resnet import ResNet
-from jumpboard.training.optimisers import FlatOptimiser
 from jumpboard.training.parameters import Layout
-from jumpboard.training.recipe import Optimiser
 from problems import PROBLEMS, inputs, labels, trained_leaves
 
 BY_NAME = {problem.name: problem.net() for problem in PROBLEMS}
@@ -137,55 +135,6 @@ def test_members_are_widened_alone() -> None:
         for name, leaf in alone.items():
             assert torch.equal(leaf[0], together[name][member])
     assert leaves["head.weight"].shape == (3, 3, 6)
-
-
-@every_net
-def test_gradients_of_old_weights_rescale_as_the_map_says(net: Net) -> None:
-    """The rule by which moments are carried: theta' = c theta has the gradient g / c. Old moments would otherwise push
-    the head or the stem too far or not far enough in the first steps."""
-    leaves, x, y = trained_leaves(net, 2), inputs(net, 2, 16), labels(net, 2, 16)
-    wide = widening(net, 3 * net.width)
-    flat = flat_of(net, leaves)
-    before = gradient(net, flat, x, y)
-    after = gradient(wide.net, flat_of(wide.net, widened(net, leaves, 3 * net.width)[1]), x, y)
-    torch.testing.assert_close(after[:, wide.index], before / wide.factor, rtol=1e-5, atol=1e-9)
-
-
-def updates(optimiser: Optimiser, flat: Tensor, slopes: list[Tensor], state: dict[str, Tensor], start: int) -> Tensor:
-    """The members after these gradients; `state` changes in place."""
-    flat, rule = flat.clone(), FlatOptimiser.of(optimiser, torch.zeros(flat.shape[1], dtype=flat.dtype))
-    rates = torch.full((len(flat), 1), optimiser.lr, dtype=flat.dtype)
-    for step, slope in enumerate(slopes):
-        rule.update(flat, slope, state, rates, start + step)
-    return flat
-
-
-def rescaled(wide: Widening, values: Tensor) -> Tensor:
-    """Gradients of the old net as the wider one would have them, 0 for what is new."""
-    out = values.new_zeros(len(values), len(wide.drawn))
-    out[:, wide.index] = values / wide.factor
-    return out
-
-
-@pytest.mark.parametrize(
-    "optimiser", [Optimiser("adamw", 0.01, eps=0.0), Optimiser("sgd", 0.1, momentum=0.9)], ids=["adamw", "sgd"]
-)
-def test_carried_moments_are_those_of_rescaled_gradients(optimiser: Optimiser) -> None:
-    """An optimiser that is carried over is where it would be, had the wider net seen the same gradients all along."""
-    wide = widening(MLP, 12)
-    flat = flat_of(MLP, trained_leaves(MLP, 2))
-    generator = torch.Generator().manual_seed(0)
-    slopes = [torch.randn(flat.shape, generator=generator, dtype=torch.float64) for _ in range(5)]
-    rule = FlatOptimiser.of(optimiser, torch.zeros(1, dtype=flat.dtype))
-    state, wanted = rule.initial_state(flat), rule.initial_state(torch.zeros(2, len(wide.drawn), dtype=flat.dtype))
-    updates(optimiser, flat, slopes, state, 0)
-    updates(
-        optimiser, torch.zeros(2, len(wide.drawn), dtype=flat.dtype), [rescaled(wide, one) for one in slopes], wanted, 0
-    )
-    carried = wide.moments(state)
-    assert carried.keys() == wanted.keys()
-    for name, value in wanted.items():
-        torch.testing.assert_close(carried[name], value, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,9 @@
 
 Tensors are named `seed_<s>/<checkpoint>/<leaf>`. The header holds ONE metadata key, `jumpboard`, with sorted JSON
 (several keys would be written in random order): the provenance, and for each `seed_<s>/<checkpoint>` its step, the
-SHA-256 of its tensors and that of its parent: the last checkpoint of the same seed at an earlier step, or else the file
-of weights that training began with, or else the data set's file. Checkpoints of one seed and step are siblings.
+SHA-256 of its tensors and that of its parent: the last checkpoint of the same seed at an earlier step, or else what
+came before this file: the checkpoint that is expanded, the file of weights that training began with, or the data set's
+file. Checkpoints of one seed and step are siblings.
 """
 
 import errno
@@ -36,11 +37,14 @@ def member_digest(leaves: Member) -> str:
 
 
 def write_checkpoints(
-    path: Path, members: Mapping[tuple[int, str], tuple[int, Member]], ancestor: str, provenance: Provenance
+    path: Path,
+    members: Mapping[tuple[int, str], tuple[int, Member]],
+    ancestor: str | Mapping[int, str],
+    provenance: Provenance,
 ) -> None:
     """Write `members`, (seed, checkpoint) -> (step, leaves); the bytes do not depend on the order of the mapping.
 
-    `ancestor` is the digest that every seed's first checkpoints descend from.
+    `ancestor` is the digest that the first checkpoints of every seed descend from, or one by seed.
     """
     digests = {key: member_digest(leaves) for key, (_, leaves) in members.items()}
     lines: dict[int, list[tuple[int, str]]] = {}
@@ -48,7 +52,8 @@ def write_checkpoints(
         lines.setdefault(seed, []).append((step, digests[seed, checkpoint]))
     records: dict[str, dict[str, Any]] = {}
     for (seed, checkpoint), (step, _) in members.items():
-        parent = max((one for one in lines[seed] if one[0] < step), default=(0, ancestor))[1]
+        first = ancestor if isinstance(ancestor, str) else ancestor[seed]
+        parent = max((one for one in lines[seed] if one[0] < step), default=(0, first))[1]
         records[f"seed_{seed}/{checkpoint}"] = {"step": step, "sha256": digests[seed, checkpoint], "parent": parent}
     header = {"schema": "checkpoints", "version": 1, "checkpoints": records, **provenance.as_json()}
     tensors = {

@@ -15,6 +15,7 @@ from jumpboard.configuration.inventory import check_inventory, without_places
 from jumpboard.configuration.selection import SECTIONS, covers
 from jumpboard.configuration.validation import checkout, validate
 from jumpboard.errors import InputError
+from jumpboard.expansion.widenable import ACCEPTED, refusal
 from jumpboard.nets.registry import DEPTH_STEPS, PICTURES_ONLY
 
 
@@ -70,22 +71,27 @@ def _check_cell(cell: Cell, config: Mapping[str, Any], datasets: Mapping[str, An
     step = DEPTH_STEPS.get(family, 1)
     if cell.depth % step:
         raise InputError(f"config: grid: depth {cell.depth} of {cell.arch}; accepted for {family}: multiples of {step}")
-    recipe, shape = config["trainings"][cell.training], datasets[cell.dataset]["shape"]
+    shape = datasets[cell.dataset]["shape"]
     if family in PICTURES_ONLY and len(shape) != 3:
         raise InputError(
             f"config: grid: {cell.arch} is for pictures, but samples of {cell.dataset} have shape {shape}; accepted: a"
             " data set of pictures"
         )
-    pictures_only = [key for key in ("augmentation", "channels_last") if recipe.get(key)]
-    if pictures_only and len(shape) != 3:
-        raise InputError(
-            f"config: trainings.{cell.training}.{pictures_only[0]} is for pictures, but samples of {cell.dataset} have"
-            f" shape {shape}; accepted: a recipe without it"
-        )
+    _check_recipe(cell.training, cell.dataset, config, datasets)
     available = datasets[cell.dataset]["splits"].get("train", 0)
     if cell.samples > available:
         raise InputError(
             f"config: grid: samples {cell.samples} of {cell.dataset}; accepted: 1 to {available}, its training split"
+        )
+
+
+def _check_recipe(training: str, dataset: str, config: Mapping[str, Any], datasets: Mapping[str, Any]) -> None:
+    recipe, shape = config["trainings"][training], datasets[dataset]["shape"]
+    pictures_only = [key for key in ("augmentation", "channels_last") if recipe.get(key)]
+    if pictures_only and len(shape) != 3:
+        raise InputError(
+            f"config: trainings.{training}.{pictures_only[0]} is for pictures, but samples of {dataset} have"
+            f" shape {shape}; accepted: a recipe without it"
         )
 
 
@@ -107,6 +113,12 @@ def _check_blocks(section: str, config: Mapping[str, Any], datasets: Mapping[str
         if "training" in block and block["training"] not in config["trainings"]:
             known = ", ".join(sorted(config["trainings"]))
             raise InputError(f"{place}.training is '{block['training']}', which is not defined; accepted: {known}")
+        if "training" in block:
+            _check_recipe(block["training"], block["dataset"], config, datasets)
+        net = config["nets"][block["arch"]]
+        reason = refusal(net["family"], net) if section == "widenings" else None
+        if reason is not None:
+            raise InputError(f"{place} is of {block['arch']}, which cannot be widened: {reason}; accepted: {ACCEPTED}")
         for training in {cell.training for cell in own}:
             kept = kept_checkpoints(config["trainings"][training])
             asked = block["checkpoints"] if "checkpoints" in block else [block["reference"]]

@@ -12,14 +12,10 @@ by s. eps weighs s^2 times as much in the stem's norm only. In `resmlp` the next
 everywhere. Zero channels of the shortcut between stages stay behind the old ones of their own stage.
 New weights are drawn from the wider net's initial law. Zero weights sit next to drawn ones only: they learn at once,
 and the drawn ones from the second step on.
-
-A parameter of factor c has a gradient of factor 1/c. So gradient moments carried over are divided by c (`exp_avg`,
-`momentum_buffer`) or c^2 (`exp_avg_sq`), and 0 where entries are new: a new entry's first AdamW step is then up to
-(1 - beta1)/sqrt(1 - beta2) = 3.2 times the rate. Derived.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -27,13 +23,12 @@ import torch
 from torch import Tensor
 
 from jumpboard.errors import InputError
-from jumpboard.nets.base import Leaves, Net
-from jumpboard.nets.resmlp import ResMLP
-from jumpboard.nets.resnet import ResNet
+from jumpboard.expansion.widenable import ACCEPTED, refusal
+from jumpboard.measure.moments import FloatArray
+from jumpboard.measure.sites import batch_size
+from jumpboard.nets.base import Leaves, Net, forward
 from jumpboard.training.parameters import Layout
 
-POWERS = {"exp_avg": 1, "exp_avg_sq": 2, "momentum_buffer": 1}
-ACCEPTED = "resmlp with norm rms, without gain and bias; resnet with norm rms and post_norm"
 Axis = Tensor | None
 
 
@@ -64,21 +59,13 @@ class Widening:
         wide[:, self.index] = flat * self.factor.to(flat)
         return wide
 
-    def moments(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """An optimiser's state of the old members, [G, P] by name, carried to the wider ones."""
-        carried = {}
-        for name, old in state.items():
-            carried[name] = old.new_zeros(len(old), len(self.drawn))
-            carried[name][:, self.index] = old / self.factor.to(old) ** POWERS[name]
-        return carried
-
 
 def widening(net: Net, width: int) -> Widening:
     """The map from a net to the same net of a larger width.
 
     Raises InputError, with the reason, for nets that cannot be widened without a change of their function.
     """
-    reason = refusal(net)
+    reason = refusal(net.family or type(net).__name__, vars(net))
     if reason is not None:
         raise InputError(f"widening keeps no function of this net: {reason}; accepted: {ACCEPTED}")
     if width <= net.width:
@@ -111,29 +98,26 @@ def widen(
     return wide.net, new.leaves(wide.parameters(flat, drawn.to(flat)))
 
 
-def refusal(net: Net) -> str | None:
-    """Why a net cannot be widened exactly, or None."""
-    if isinstance(net, ResMLP):
-        if net.norm != "rms":
-            return "LayerNorm takes the mean over all coordinates from each, so that new ones do not stay 0"
-        if net.gain:
-            return "the norm has a trained gain per coordinate, and new coordinates have none"
-        return "a bias does not scale along with the stream" if net.bias else None
-    if isinstance(net, ResNet):
-        if net.norm == "batch":
-            return "BatchNorm gives each channel a scale and shift of its own, so that the stream has none in common"
-        if net.norm == "group":
-            return "GroupNorm takes the mean over a group of channels, and more channels make other groups"
-        if not net.post_norm:
-            return "the norm inside a block also averages over new hidden units"
-        return None
-    return f"{type(net).__name__} has no rule"
+@torch.no_grad()
+def largest_change(net: Net, leaves: Leaves, wider: Net, more: Leaves, x: Tensor) -> FloatArray:
+    """The largest change of a logit between members of two nets, relative to the member's largest logit, [G], over
+    x [n, *input_shape], n >= 1."""
+    members = next(iter(leaves.values())).shape[0]
+    step = max(1, batch_size(wider) // members)
+    most = torch.zeros(2, members, dtype=torch.float64)
+    for start in range(0, len(x), step):
+        inputs = x[start : start + step].expand(members, *[-1] * x.dim())
+        old, new = forward(net, leaves, inputs).double(), forward(wider, more, inputs).double()
+        found = torch.stack([values.abs().flatten(1).amax(1) for values in (new - old, old)]).cpu()
+        most = torch.maximum(most, found)
+    change: FloatArray = (most[0] / most[1]).numpy()
+    return change
 
 
 def _leaves(net: Net, width: int) -> dict[str, Leaf]:
     """Every leaf of a net that can be widened, in the order of the flat vector."""
     s = math.sqrt(width / net.width)
-    if isinstance(net, ResNet):
+    if net.family == "resnet":
         first, last, stem = _channels(net, width, 0), _channels(net, width, net.depth), s
     else:
         first, last, stem = torch.arange(net.width), torch.arange(net.width), 1.0
@@ -145,7 +129,7 @@ def _leaves(net: Net, width: int) -> dict[str, Leaf]:
             places[name] = Leaf(None, last, 1 / s, drawn=True)
         elif name == "head.bias":
             places[name] = Leaf(None, None)
-        elif isinstance(net, ResNet):
+        elif net.family == "resnet":
             site, into = int(name.split(".")[1]), name.endswith("conv1")
             after = _channels(net, width, site + 1)
             places[name] = Leaf(after, _channels(net, width, site) if into else after, drawn=into)
@@ -154,7 +138,7 @@ def _leaves(net: Net, width: int) -> dict[str, Leaf]:
     return places
 
 
-def _channels(net: ResNet, width: int, site: int) -> Tensor:
+def _channels(net: Net, width: int, site: int) -> Tensor:
     """Where the old channels of a site lie among the new ones: each stage puts its new channels behind the last's."""
     places, most = torch.arange(net.width), width
     while len(places) < net.sites()[site].units:

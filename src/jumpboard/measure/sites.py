@@ -93,7 +93,7 @@ def measure_sites(
     for start in range(0, len(x), step):
         batch = slice(start, start + step)
         gradients = site_gradients(net, leaves, x[None, batch], y[None, batch])
-        parts = list(_parts(edges, start, len(gradients[0][0][0])))
+        parts = list(blocks_of_batch(edges, start, len(gradients[0][0][0])))
         for index, sums in enumerate(together):
             zeta = torch.cat([gradients[site][1] for site in sums.sites])
             _add_rows(sums, over_positions(zeta).cpu().numpy(), parts, pool)
@@ -103,7 +103,7 @@ def measure_sites(
     return [measures for sums in together for measures in _finished(sums)]
 
 
-def _parts(edges: np.ndarray, start: int, count: int) -> Iterator[tuple[int, slice]]:
+def blocks_of_batch(edges: np.ndarray, start: int, count: int) -> Iterator[tuple[int, slice]]:
     """The blocks that a batch of `count` samples from `start` on touches, and where they lie in it."""
     cuts = np.clip(edges - start, 0, count)
     return ((block, slice(low, high)) for block, (low, high) in enumerate(pairwise(cuts)) if low < high)

@@ -10,6 +10,7 @@ Shapes: x is [G, B, *input_shape], the stream's layout is the net's own, logits 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from torch import Tensor
@@ -43,6 +44,8 @@ class Net(ABC):
     width: int
     input_shape: tuple[int, ...]
     classes: int
+    family: ClassVar[str] = ""
+    """Its name in the config; empty for nets that are made of others."""
 
     @abstractmethod
     def parameter_shapes(self) -> dict[str, tuple[int, ...]]:

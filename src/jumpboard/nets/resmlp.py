@@ -10,6 +10,7 @@ W_in ~ N(0, 1/fan_in), W1 ~ N(0, 2/N), W2 ~ N(0, 1/(N L)), W_head ~ N(0, 0.01) (
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -29,6 +30,7 @@ class ResMLP(Net):
     norm: str = "rms"
     gain: bool = False
     bias: bool = False
+    family: ClassVar[str] = "resmlp"
 
     def __post_init__(self) -> None:
         if self.norm not in NORMS:

@@ -15,6 +15,7 @@ L branches together add as much as one would. W_head ~ N(0, 1 / (3 fan_in)), the
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -40,6 +41,7 @@ class ResNet(Net):
     norm: str = "batch"
     post_norm: bool = False
     stem_stride: int = 1
+    family: ClassVar[str] = "resnet"
 
     def __post_init__(self) -> None:
         if self.norm not in NORMS:

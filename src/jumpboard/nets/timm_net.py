@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -79,6 +79,7 @@ class TimmNet(Net):
 
     model: str
     weights: str | None = None
+    family: ClassVar[str] = "timm"
 
     def __post_init__(self) -> None:
         own = (len(self._skeleton(False).parts.streams) - 1, self.sites()[0].units)

@@ -1,8 +1,9 @@
 """Table `chain`: one reference net expanded again and again, one row per seed and number k of inserted blocks.
 
-Each block is inserted at the chain's site, begun at its jumpboard and trained alone. `signal_feature_sq` is that of the
-next block on fresh samples (where the data set has none: on test samples), n grown until it is 5 standard errors above
-0 or the samples are used up.
+Each block is inserted at the chain's site, begun at its jumpboard and trained alone. `signal_feature_sq` is that which
+a next block there would see, on fresh samples (test samples where none are asked for), n grown until it is 5 standard
+errors above 0 or the samples are used up. Its random features are those of the table `signal` at that seed and site,
+the same at every k.
 """
 
 from jumpboard.artefacts.tables import Column, Schema
@@ -26,9 +27,9 @@ CHAIN = Schema(
         Column("steps", "int64", "steps", "optimiser steps since the reference"),
         Column("parameters", "int64", "1", "number of parameters of the net"),
         *losses("net", "the net"),
-        *estimated("signal_feature_sq", "nats^2 per unit^2 of z", "|E[zeta_+ phi(z)']|_F^2 of the next block"),
+        *estimated("signal_feature_sq", "nats^2 per unit^2 of z", "|E[zeta_+ phi(z)']|_F^2 at the site"),
         Column("signal_n", "int64", "samples", "samples that the signal is measured on"),
-        Column("signal_split", "string", "-", "fresh, or test where the data set has no fresh samples"),
+        Column("signal_split", "string", "-", "fresh, or test where no fresh samples are asked for"),
         Column("signal_z", "float64", "1", "the signal in standard errors"),
     ),
 )

@@ -1,0 +1,85 @@
+"""A chain: one net expanded again and again at one site, each new block begun at its jumpboard and trained alone.
+
+    f_0 = the reference        f_(k+1) = f~ with its new block trained, or f~ where that is worse on training samples
+
+with f~ the jumpboard of f_k, whose direction and step come from training samples (see `jumpboard`). So the training
+loss of f_(k+1) is never above that of f~, whatever training does. Paper `depth`, Condition 2 and Appendix M; the
+protocol is derived.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from jumpboard.expansion.arms import Arms
+from jumpboard.expansion.gains import sample_losses
+from jumpboard.expansion.insertion import block_entries, insert_at, insertions
+from jumpboard.expansion.jumpboard import directions, geometric_steps, jumpboard
+from jumpboard.expansion.outcomes import outcome
+from jumpboard.nets.base import Leaves, Net
+from jumpboard.training.engine import TrainingData
+from jumpboard.training.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class Link:
+    """G members after some insertions; of each the status and branch of its last block, and all steps since the
+    reference, those of discarded trainings too."""
+
+    net: Net
+    leaves: Mapping[str, Tensor]
+    status: Sequence[str]
+    branch: Sequence[str]
+    steps: Sequence[int]
+
+    @classmethod
+    def reference(cls, net: Net, leaves: Mapping[str, Tensor], members: int) -> "Link":
+        """The beginning of a chain."""
+        return cls(net, leaves, ["trained"] * members, ["none"] * members, [0] * members)
+
+
+def extended(
+    link: Link,
+    site: int,
+    seeds: Sequence[int],
+    grid: Mapping[str, Any],
+    rows: int,
+    data: TrainingData,
+    recipe: Recipe,
+    arms: Arms,
+) -> Link:
+    """The chain with one more block at `site`, begun at its jumpboard, trained alone, and selected.
+
+    Direction and step, one of the `grid` (lowest, highest, count), come from the first `rows` training samples. The arm
+    is named `k_<k>`.
+    """
+    x, y = data.x[:rows], data.y[:rows]
+    expanded, more = insert_at(link.net, link.leaves, [site] * len(seeds), seeds)
+    found = directions(link.net, link.leaves, {site: more[f"{expanded.name}.w1"]}, x, y)[site]
+    board = jumpboard(expanded, more, found.unit, geometric_steps(found.scale, **grid), x, y).leaves
+    free, name = block_entries(expanded), f"k_{insertions(expanded)}"
+    training = arms.train(name, expanded, data, recipe, seeds, start=board, free=free)
+    trained = training.layout.leaves(training.state.flat)
+    start, end = (sample_losses(expanded, leaves, data.x, data.y).mean(axis=1) for leaves in (board, trained))
+    better = end <= start  # not so for a loss that is no number
+    outcomes = [outcome(training, member) for member in range(len(seeds))]
+    return Link(
+        expanded,
+        chosen(better, trained, board),
+        [one["status"] for one in outcomes],
+        ["trained" if one else "jumpboard" for one in better],
+        [before + one["steps"] for before, one in zip(link.steps, outcomes, strict=True)],
+    )
+
+
+def chosen(which: np.ndarray, yes: Leaves, no: Leaves) -> dict[str, Tensor]:
+    """Leaves [G, ...] of which each member is from `yes` where `which` [G] holds, else from `no`."""
+    marks = torch.from_numpy(which)
+    return {
+        name: torch.where(marks.to(leaf.device).view(-1, *[1] * (leaf.dim() - 1)), leaf, no[name])
+        for name, leaf in yes.items()
+    }
