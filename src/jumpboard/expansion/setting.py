@@ -9,8 +9,7 @@ from jumpboard.artefacts import paths
 from jumpboard.artefacts.job import Job
 from jumpboard.artefacts.provenance import config_digest
 from jumpboard.data.rows import DRAWN
-from jumpboard.data.samples import Tensors, load_samples
-from jumpboard.data.splits import read_splits
+from jumpboard.data.samples import Tensors, load_samples, read_wanted
 from jumpboard.expansion.arms import Arms
 from jumpboard.expansion.reference import Reference, read_reference
 from jumpboard.nets.base import Net
@@ -53,9 +52,9 @@ def open_setting(job: Job) -> Setting:
     torch.set_num_threads(job.threads)
     device = choose_device(params["device"])
     job.device, job.seeds = device.type, tuple(params["seeds"])
-    splits = {name: read_splits(job.inputs[name]) for name in ("base", "fresh") if name in job.inputs}
-    sizes: dict[str, int | None] = dict.fromkeys(DRAWN)
+    sizes: dict[str, int | None] = {**dict.fromkeys(DRAWN), "train": params["samples"]}
     sizes |= {"fresh": spec["splits"]["fresh"]} if "fresh" in spec["splits"] else {}
+    splits = read_wanted(job.inputs, sizes)
     data = load_samples(splits, sizes, params["samples"], device)
     net = build_net(params["net"], params["depth"], params["width"], splits["base"].shape, splits["base"].classes)
     job.packages = (*job.packages, "torch", "safetensors", "scipy", *net.packages)
