@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from jumpboard.artefacts.provenance import Provenance
 from jumpboard.artefacts.tables import read_table, write_table
 from jumpboard.claims import data_moves_rebound, joint_gain, rebound
-from jumpboard.claims.controls import PERMUTATIONS, TOLERATED, permute_cells, permute_sample_sizes
+from jumpboard.claims.base import TOLERATED
+from jumpboard.claims.controls import PERMUTATIONS, permute_cells, permute_sample_sizes
 from jumpboard.claims.ledger import evaluate
 from jumpboard.claims.observations import Observations, observe
 from jumpboard.claims.readme_table import readme_table
@@ -345,7 +346,9 @@ def test_a_run_that_stands_twice_is_refused() -> None:
 
 def test_a_claim_with_unknown_rule_or_foreign_columns_is_refused() -> None:
     unknown = on_resmlp("rebound") | {"rule": {"kind": "guess", "minimum": {}}}
-    with pytest.raises(InputError, match=r"rule kind 'guess' is not known; accepted: data_moves_rebound, joint_gain"):
+    with pytest.raises(
+        InputError, match=r"rule kind 'guess' is not known; accepted: beats_training_on, data_moves_rebound"
+    ):
         evaluated({"rebound": unknown}, grid(REBOUND), metrics(REBOUND))
     foreign = on_resmlp("rebound") | {"columns": ["test_accuracy"]}
     with pytest.raises(InputError, match=r"claim rebound: columns \['test_accuracy'\] are not those of its rule"):

@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from jumpboard.claims.statistics import FloatArray
+from jumpboard.claims.statistics import FloatArray, Interval, mean_interval
 
 Row = Mapping[str, Any]
 RUN_KEYS = ("dataset", "arch", "checkpoint", "depth", "width", "samples", "seed")
 Identity = tuple[Any, ...]
 """The values of `RUN_KEYS`."""
+Values = dict[str, float | None]
+"""What is read off one run, by name; None where it is not defined."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,14 @@ def observe(
                     arrays[column][s, d, w, m] = row[column]
         missing.extend(_named(f"depth {depth}, width {width}, samples {size}", faults))
     return Observations(depths, widths, samples, seeds, arrays, tuple(missing))
+
+
+def mean_over_nets(seen: Observations, column: str) -> dict[str, Interval]:
+    """The mean of a column over all nets of a seed, and over those of each width."""
+    values = seen.columns[column]
+    widths = {f"at width {width}": values[:, :, w] for w, width in enumerate(seen.widths)}
+    parts = {"all nets": values, **widths}
+    return {name: mean_interval(part.reshape(len(seen.seeds), -1).mean(axis=1)) for name, part in parts.items()}
 
 
 def at_level(runs: Mapping[Identity, Row], cells: Sequence[Row], checkpoint: str) -> list[Row]:

@@ -3,6 +3,7 @@
     mean +- t(0.95, n - 1) s / sqrt(n)        two-sided 90 %; s: standard deviation over the n seeds
 
 A seed is the unit: everything that shares one (depths, widths, sample sizes) is first reduced to one number per seed.
+Within a net, tests at many sites are corrected by Holm's procedure: no false rejection with probability 1 - level.
 """
 
 from collections.abc import Sequence
@@ -75,3 +76,14 @@ def slopes(x: ArrayLike, y: FloatArray) -> FloatArray:
     centred = points - points.mean()
     rise: FloatArray = (y - y[..., :1]) @ centred / (centred @ centred)
     return rise
+
+
+def holm(p: ArrayLike, level: float) -> NDArray[np.bool_]:
+    """Which of the hypotheses with p-values [k] are rejected: the i-th smallest (from 0) while it is at most
+    level/(k - i). Holm 1979."""
+    values = np.asarray(p, dtype=np.float64)
+    order = np.argsort(values, kind="stable")
+    passed = np.cumprod(values[order] <= level / np.arange(len(values), 0, -1)).astype(bool)
+    rejected = np.empty(len(values), dtype=bool)
+    rejected[order] = passed
+    return rejected
