@@ -4,10 +4,8 @@
                  descending_sites         share of sites where it does
                  bernstein_descends       1 if the empirical Bernstein limit is above 0 at any site, else 0
                  random_descends, orthogonal_descends, shuffled_descends     `descends` of the control directions
-    step_gains   predicted_sites          share of sites whose gain is resolved at the step where predictions are read
-                 sign_agreement           share of these where realised and predicted gain have one sign
-                 prediction_slope         slope through the origin of realised on predicted gain over these sites
-                 permuted_agreement, permuted_slope      their means over all permutations of predictions among sites
+    step_gains   predicted_gain, realised_gain      at the sites resolved at the step where predictions are read
+                 resolved_sites           share of sites that are
     expansion    worse                    number of expansions whose selected model is worse on training samples
                                           than the jumpboard it began at
                  trained_worse            share of expansions where training alone ended worse than that
@@ -19,10 +17,9 @@
 Tests are one-sided paired t-tests of the mean gain per sample. Predictions are read at the smallest step of the grid at
 which the gain of any site of the net is resolved, |gain| > 2 standard errors, over the sites resolved there. (In the
 linear regime gain and error grow alike: a site that is not resolved at small steps becomes so where curvature has taken
-over, and says nothing on the first order.) Where none ever is, predicted_sites and all that follows are 0.
+over, and says nothing on the first order.)
 """
 
-import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -33,13 +30,12 @@ from scipy.special import stdtr
 
 from jumpboard.claims.observations import Row, Values
 from jumpboard.claims.runs import by_site
-from jumpboard.claims.statistics import FloatArray, holm
+from jumpboard.claims.statistics import holm
 
 KIND = "train"
 STEEPEST, CONTROLS = "steepest", ("random", "orthogonal", "shuffled")
 LEVEL = 0.05
 RESOLVED = 2.0  # standard errors
-PREDICTED = ("predicted_sites", "sign_agreement", "prediction_slope", "permuted_agreement", "permuted_slope")
 COMPARED = ("over_training_on", "over_scratch", "scratch_sites")
 
 
@@ -71,22 +67,17 @@ def _any(rejected: NDArray[np.bool_] | None) -> float | None:
 def of_step_gains(rows: Sequence[Row]) -> Values:
     """From the rows of one run and split."""
     steps = _grouped([row for row in rows if row["jumpboard"] == KIND], "step")
+    resolved: list[Row] = []
     for step in sorted(steps):
         sites = by_site("step_gains", steps[step], f"step {step}")
         resolved = [row for row in sites if abs(row["gain"]) > RESOLVED * row["gain_se"]]
         if resolved:
-            predicted, gain = (np.array([row[name] for row in resolved]) for name in ("predicted_gain", "gain"))
-            return dict(zip(PREDICTED, (len(resolved) / len(sites), *_predictions(predicted, gain)), strict=True))
-    return dict.fromkeys(PREDICTED, 0.0 if steps else None)
-
-
-def _predictions(predicted: FloatArray, gain: FloatArray) -> tuple[float, float, float, float]:
-    """Agreement and slope of [sites], and the mean of each over permutations, in closed form."""
-    square = float(predicted @ predicted) or math.inf
-    agreement = float((np.sign(predicted) == np.sign(gain)).mean())
-    permuted = sum(float((sign * predicted > 0).mean() * (sign * gain > 0).mean()) for sign in (1, -1))
-    slope, permuted_slope = float(predicted @ gain) / square, float(predicted.sum() * gain.mean()) / square
-    return agreement, slope, permuted, permuted_slope
+            break
+    return {
+        "predicted_gain": tuple(row["predicted_gain"] for row in resolved),
+        "realised_gain": tuple(row["gain"] for row in resolved),
+        "resolved_sites": len(resolved) / len(sites) if steps else None,
+    }
 
 
 def of_expansion(rows: Sequence[Row]) -> Values:

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from jumpboard.claims.expansion_values import EXPANDED
-from jumpboard.claims.observations import Identity, Row, Values
+from jumpboard.claims.observations import Identity, Row, Value, Values
 from jumpboard.claims.runs import at_reference, by_site, named, run_of
 from jumpboard.errors import InputError
 from jumpboard.measure.covariance import DRAFT_LIMIT
@@ -161,5 +161,5 @@ def _mean(values: Iterable[Any]) -> float:
     return float(np.mean(list(values)))
 
 
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and np.isfinite(value) else None
+def _finite(value: Value) -> Value:
+    return value if value is not None and np.isfinite(value).all() else None
