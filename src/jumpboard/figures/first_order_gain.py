@@ -116,11 +116,11 @@ def _cloud(axes: Axes, rows: Sequence[Row], scale: LogNorm) -> None:
         set_scale("symlog", linthresh=least, linscale=0.4)
     axes.plot(ends, ends, color="black", lw=0.8)
     axes.axhline(0, color=GREY, lw=0.6)
-    axes.set_xlim(low, high)
-    axes.set_ylim(low or -10 * least, high)
     for axis, signed in ((axes.xaxis, bool(low)), (axes.yaxis, True)):
         axis.set_minor_locator(NullLocator())
         axis.set_ticks(_ticks(least, high, signed))
+    axes.set_xlim(low, high)
+    axes.set_ylim(low or -10 * least, high)
     axes.grid()
     axes.set_xlabel("predicted gain, nats")
     axes.set_ylabel("realised gain, nats")
@@ -151,6 +151,8 @@ def ratios(rows: Sequence[Row]) -> dict[float, list[float]]:
 
 def _curve(axes: Axes, rows: Sequence[Row], rank: int) -> None:
     found = ratios(rows)
+    if not found:
+        return
     low, middle, high = ([float(np.quantile(one, part)) for one in found.values()] for part in (0.25, 0.5, 0.75))
     colour = width_colour(rows[0]["width"])
     axes.plot(list(found), middle, marker(rank), ls="-", color=colour)
