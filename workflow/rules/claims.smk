@@ -46,10 +46,7 @@ rule evaluate_claims:
         rules=job_params("evaluate_claims"),
         code=job_code("evaluate_claims"),
         tables=lambda wildcards, input: [
-            f"{table}_{i}={path}"
-            for table in input.keys()
-            if table != "config"
-            for i, path in enumerate(input[table])
+            f"{table}_{i}={path}" for table in input.keys() if table != "config" for i, path in enumerate(input[table])
         ],
     shell:
         "python -m jumpboard.stages.evaluate_claims --root {params.root:q} --params {params.rules:q}"
