@@ -79,11 +79,13 @@ def depth_places(axes: Axes, depths: Sequence[int]) -> None:
 
 def span(rows: Sequence[Row], name: str) -> tuple[float, float]:
     """The least and the greatest mean of a column with their intervals, and 0; intervals reach at most as far beyond
-    the means as these spread."""
+    the means as these spread. From -1 to 1 where there is nothing but 0."""
     means = [0.0, *(row[name] for row in rows if row["n"])]
     ends = [row[end] for row in rows for end in ("low", "high") if row[end] is not None]
     least, greatest = min(means), max(means)
-    spread = greatest - least or 1.0
+    spread = greatest - least
+    if not spread:
+        return -1.0, 1.0
     return max(min([least, *ends]), least - spread), min(max([greatest, *ends]), greatest + spread)
 
 
