@@ -248,10 +248,13 @@ def test_nets_from_scratch_far_off_are_told_and_leave_the_others_apart() -> None
 def test_a_chain_shows_losses_and_signals_by_number_of_blocks() -> None:
     source = chains(runs(depths=(2,)))
     rows = rows_of("chain", source)
-    own = [row for row in source if (row["width"], row["k"]) == (16, 2)]
-    for statistic, column in (("test", "net_test_loss"), ("fresh", "net_fresh_loss"), ("signal", "signal_feature_sq")):
-        row = find(rows, width=16, k=2, statistic=statistic)
-        assert told(row, "value") == expected([one[column] for one in own])
+    first, own = ([row for row in source if (row["width"], row["k"]) == (16, k)] for k in (0, 2))
+    for split in ("test", "fresh", "train"):
+        row, name = find(rows, width=16, k=2, statistic=split), f"net_{split}_loss"
+        assert told(row, "value") == expected([one[name] - begun[name] for one, begun in zip(own, first, strict=True)])
+        assert row["level"] == pytest.approx(np.mean([one[name] for one in own]))
+    signal = find(rows, width=16, k=2, statistic="signal")
+    assert told(signal, "value") == expected([one["signal_feature_sq"] for one in own])
     resolved = {row["k"]: row["resolved"] for row in rows if (row["width"], row["statistic"]) == (16, "signal")}
     assert resolved == {k: k < LENGTH for k in range(LENGTH + 1)}
     figure = figure_module("chain").draw(rows)

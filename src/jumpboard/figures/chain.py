@@ -1,12 +1,13 @@
 """Figure `chain`: losses of one net that is expanded again and again, and the signal that its next block would find.
 
-    |E[zeta_+ phi(z)']|_F^2 at the chain's site after k expansions, unbiased
+    L(k) - L(0)        |E[zeta_+ phi(z)']|_F^2 at the chain's site after k expansions, unbiased
+
+Losses are shown as changes, paired by seed: seeds differ more in level than a block changes.
 
 Does each block still gain, and does the signal shrink as the loss does? Paper `depth`, chain of expansions.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,17 +38,23 @@ SCHEMA = Schema(
         *CELL,
         Column("k", "int64", "blocks", "number of blocks inserted so far", key=True),
         STATISTIC,
-        *limits_of("value", "nats; signal: nats^2 per unit^2 of z", "loss on a split, or squared signal"),
+        *limits_of(
+            "value", "nats; signal: nats^2 per unit^2 of z", "loss on a split minus that at k = 0, or squared signal"
+        ),
+        Column(
+            "level", "float64", "nats", "the loss itself, mean over the same seeds; null for the signal", nullable=True
+        ),
         *COUNTS,
         Column("resolved", "bool", "-", "signal: the lower limit of every seed's own interval lies above 0"),
     ),
 )
 CAPTION = (
     "A net expanded again and again at one site, each block begun at its jumpboard and trained alone. Above: loss on "
-    "training, test and fresh samples against the number of blocks inserted. Below: squared first-order signal that "
-    "the next block would find there, unbiased, on fresh samples (test samples where there are none). Lines: mean over "
-    "seeds; bands: two-sided 90 % t intervals. Hollow points: the signal of some seed is not resolved from 0. At most "
-    "four nets are shown, from the narrowest and shallowest to the widest and deepest. Title: mean over the nets shown."
+    "training, test and fresh samples minus that before the first block, against the number of blocks inserted. "
+    "Below: squared first-order signal that the next block would find there, unbiased, on fresh samples (test samples "
+    "where there are none). Lines: mean over seeds; bands: two-sided 90 % t intervals. Hollow points: the signal of "
+    "some seed is not resolved from 0. At most four nets are shown, from the narrowest and shallowest to the widest "
+    "and deepest. Title: mean over the nets shown."
 )
 
 
@@ -56,22 +63,28 @@ def plotted(rows: Sequence[Row], dataset: str, arch: str) -> list[dict[str, Any]
     own = rows_of_net("chain", rows, dataset, arch)
     cells, table = seeds_of(own), []
     for depth, width in _shown(cells):
-        seeds = cells[depth, width]
-        runs: dict[int, list[Row]] = defaultdict(list)
-        for row in (row for one in seeds.values() for row in one):
-            runs[row["k"]].append(row)
         cell = {"dataset": dataset, "arch": arch, "depth": depth, "width": width, "samples": own[0]["samples"]}
-        for k, here in sorted(runs.items()):
-            for statistic in (*LOSSES, SIGNAL):
-                column = "signal_feature_sq" if statistic == SIGNAL else f"net_{statistic}_loss"
-                sound = [row for row in here if row[column] is not None and np.isfinite(row[column])]
-                if statistic == "fresh" and not any(row[column] is not None for row in here):
-                    continue
-                resolved = all((row["signal_feature_sq_low"] or 0) > 0 for row in sound)
-                told = mean_columns("value", [row[column] for row in sound]) | {"missing": len(seeds) - len(sound)}
-                told["resolved"] = statistic != SIGNAL or (bool(sound) and resolved)
-                table.append(cell | {"k": k, "statistic": statistic} | told)
+        table += [cell | row for row in _courses(cells[depth, width])]
     return table
+
+
+def _courses(seeds: Mapping[int, Sequence[Row]]) -> Iterator[dict[str, Any]]:
+    """Rows of one net, by number of blocks and statistic."""
+    begun = {seed: row for seed, rows in seeds.items() for row in rows if row["k"] == 0}
+    for k in sorted({row["k"] for rows in seeds.values() for row in rows}):
+        here = {seed: row for seed, rows in seeds.items() for row in rows if row["k"] == k}
+        for split in LOSSES:
+            name = f"net_{split}_loss"
+            pairs = [(row[name], begun[seed][name]) for seed, row in here.items() if seed in begun]
+            if any(None not in pair for pair in pairs):
+                sound = [pair for pair in pairs if None not in pair and np.isfinite(pair).all()]
+                level = {"level": float(np.mean([loss for loss, _ in sound])) if sound else None}
+                told = mean_columns("value", [loss - first for loss, first in sound]) | level
+                yield {"k": k, "statistic": split, "missing": len(seeds) - len(sound), "resolved": True} | told
+        squares = [row for row in here.values() if np.isfinite(row["signal_feature_sq"])]
+        resolved = bool(squares) and all((row["signal_feature_sq_low"] or 0) > 0 for row in squares)
+        told = mean_columns("value", [row["signal_feature_sq"] for row in squares]) | {"level": None}
+        yield {"k": k, "statistic": SIGNAL, "missing": len(seeds) - len(squares), "resolved": resolved} | told
 
 
 def _shown(cells: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -109,7 +122,7 @@ def draw(rows: Sequence[Row]) -> Figure:
             below.xaxis.set_major_locator(MaxNLocator(4, integer=True))
         for axes in panels[1]:
             _signal_axis(axes, [row for row in rows if row["statistic"] == SIGNAL and row["n"]])
-        panels[0, 0].set_ylabel("loss, nats")
+        panels[0, 0].set_ylabel("change of loss, nats")
         panels[1, 0].set_ylabel("squared signal\nnats²/unit²")
         legend_below(figure, _legend(rows))
     return figure
@@ -137,13 +150,12 @@ def _signal_axis(axes: Axes, rows: Sequence[Row]) -> None:
 
 
 def _headline(rows: Sequence[Row]) -> str:
-    told = []
-    for statistic, name in (("test", "Test loss"), (SIGNAL, "squared signal")):
+    last, told = max(row["k"] for row in rows), []
+    for statistic, column, name in (("test", "level", "Test loss"), (SIGNAL, "value", "squared signal")):
         here = [row for row in rows if row["statistic"] == statistic and row["n"]]
-        first, last = min(row["k"] for row in rows), max(row["k"] for row in rows)
-        means = [[row["value"] for row in here if row["k"] == k] for k in (first, last)]
-        if all(means):
-            told.append(f"{name} from {np.mean(means[0]):.3g} to {np.mean(means[1]):.3g}".replace("-", "\u2212"))
+        ends = [[row[column] for row in here if row["k"] == k] for k in (0, last)]
+        if all(ends):
+            told.append(f"{name} from {np.mean(ends[0]):.3g} to {np.mean(ends[1]):.3g}".replace("-", "\u2212"))
     return f"{', '.join(told)} after {last} more blocks" if told else "Chain of expansions: no losses"
 
 
@@ -155,4 +167,4 @@ def _legend(rows: Sequence[Row]) -> list[Handle]:
     ]
     hollow = Line2D([], [], color=GREY, marker="o", ls="", mfc="white", label="not resolved from 0")
     unresolved = any(not row["resolved"] for row in rows if row["n"])
-    return [*lines, *seed_handles(rows), *([hollow] if unresolved else [])]
+    return [*lines, *seed_handles(rows, marker="o"), *([hollow] if unresolved else [])]
