@@ -128,11 +128,13 @@ def steps_of(*steps: list[tuple[float, float, float]]) -> Rows:
     ]
 
 
-def test_predictions_are_read_where_gains_are_first_resolved() -> None:
-    none, first = [(1.0, 1.9, 1.0)] * 3, [(1.0, 1.0, 0.4), (2.0, 2.4, 1.0), (1.0, -1.0, 9.0)]
-    values = of_step_gains(steps_of(none, first, [(9.0, -9.0, 1.0)] * 3))
+def test_predictions_are_read_at_the_smallest_step_where_it_is_resolved() -> None:
+    """A site that is resolved later only is one where curvature has taken over."""
+    first, later = [(1.0, 1.0, 0.4), (2.0, 2.4, 1.0), (1.0, 1.9, 1.0)], [(9.0, -9.0, 1.0)] * 3
+    values = of_step_gains(steps_of(first, later))
     assert values == {"predicted_gain": (1, 2), "realised_gain": (1, 2.4), "resolved_sites": pytest.approx(2 / 3)}
-    assert of_step_gains(steps_of(none)) == {"predicted_gain": (), "realised_gain": (), "resolved_sites": 0}
+    none = of_step_gains(steps_of([(1.0, 1.9, 1.0)] * 3, later))
+    assert none == {"predicted_gain": (), "realised_gain": (), "resolved_sites": 0}
 
 
 def test_scores_of_predictions_are_those_computed_by_hand() -> None:
@@ -195,7 +197,7 @@ def test_a_run_with_a_site_too_few_or_too_many_is_refused(claim: str, place: dic
     place = place | {"depth": 4, "width": 8, "seed": 1, "site": 2}
     rows = WHOLE[claim]
     extra = [row for row in rows if place.items() <= row.items()]
-    part = place.get("direction") or place.get("arm") or "step 0"
+    part = place.get("direction") or place.get("arm") or "smallest step"
     named = rf"checkpoint reference, depth 4, width 8, samples 4000, seed 1 \({part}\) has sites .*: 0 to 4, each once"
     with pytest.raises(InputError, match=named):
         judged(claim, without(rows, **place) if fault == "lacking" else rows + extra)

@@ -4,8 +4,8 @@
                  descending_sites         share of sites where it does
                  bernstein_descends       1 if the empirical Bernstein limit is above 0 at any site, else 0
                  random_descends, orthogonal_descends, shuffled_descends     `descends` of the control directions
-    step_gains   predicted_gain, realised_gain      at the sites resolved at the step where predictions are read
-                 resolved_sites           share of sites that are
+    step_gains   predicted_gain, realised_gain      of the smallest step, at the sites where it is resolved
+                 resolved_sites           share of sites where it is
     expansion    worse                    number of expansions whose selected model is worse on training samples
                                           than the jumpboard it began at
                  trained_worse            share of expansions where training alone ended worse than that
@@ -14,10 +14,9 @@
                  scratch_sites            number of those; over_scratch is 0 where there is none
     widening     over_training_on, over_scratch, scratch_sites      the same of arm widened, which has no site
 
-Tests are one-sided paired t-tests of the mean gain per sample. Predictions are read at the smallest step of the grid at
-which the gain of any site of the net is resolved, |gain| > 2 standard errors, over the sites resolved there. (In the
-linear regime gain and error grow alike: a site that is not resolved at small steps becomes so where curvature has taken
-over, and says nothing on the first order.)
+Tests are one-sided paired t-tests of the mean gain per sample. The gain of a step is resolved where |gain| > 2 standard
+errors. In the linear regime gain and error grow alike, so that a site that is not resolved at the smallest step of the
+grid becomes so only where curvature has taken over: it says nothing on the first order and does not count.
 """
 
 from collections import defaultdict
@@ -67,16 +66,14 @@ def _any(rejected: NDArray[np.bool_] | None) -> float | None:
 def of_step_gains(rows: Sequence[Row]) -> Values:
     """From the rows of one run and split."""
     steps = _grouped([row for row in rows if row["jumpboard"] == KIND], "step")
-    resolved: list[Row] = []
-    for step in sorted(steps):
-        sites = by_site("step_gains", steps[step], f"step {step}")
-        resolved = [row for row in sites if abs(row["gain"]) > RESOLVED * row["gain_se"]]
-        if resolved:
-            break
+    if not steps:
+        return dict.fromkeys(("predicted_gain", "realised_gain", "resolved_sites"))
+    sites = by_site("step_gains", steps[min(steps)], "smallest step")
+    resolved = [row for row in sites if abs(row["gain"]) > RESOLVED * row["gain_se"]]
     return {
         "predicted_gain": tuple(row["predicted_gain"] for row in resolved),
         "realised_gain": tuple(row["gain"] for row in resolved),
-        "resolved_sites": len(resolved) / len(sites) if steps else None,
+        "resolved_sites": len(resolved) / len(sites),
     }
 
 

@@ -1,7 +1,7 @@
 """Rule `first_order_prediction`: does the first-order signal of a site predict the gain of a small step there?
 
-With p and g the predicted and the realised held-out gain of the sites of a net that are resolved at its smallest such
-step (`expansion_values`), per seed:
+With p and g the predicted and the realised held-out gain of the smallest step of the grid, at the sites of a net where
+it is resolved (`expansion_values`), per seed:
 
     agreement        share of sites with one sign of p and g, mean over nets
     slope            p.g / p.p, mean over nets
@@ -25,7 +25,7 @@ from jumpboard.claims.statistics import FloatArray, mean_interval
 
 COLUMNS = ("predicted_gain", "realised_gain", "resolved_sites")
 BY_SAMPLES = True
-STATISTIC = "slope of realised on predicted held-out gain at the smallest resolved step, mean over nets"
+STATISTIC = "slope of realised on predicted held-out gain of the smallest step, mean over nets"
 AGREEMENT = 0.9
 SUPPORTS, ALLOWS = (0.9, 1.1), (0.5, 1.5)
 
