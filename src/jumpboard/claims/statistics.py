@@ -17,6 +17,7 @@ from scipy.special import stdtrit
 FloatArray = NDArray[np.float64]
 
 LEVEL = 0.90
+SMALL = 0.01
 ROUNDING = 1e-9  # equal seeds have an interval without width: its limits must not exclude 0 by a rounding error
 
 
@@ -48,8 +49,15 @@ class Interval:
         return self.high is not None and self.high < level - ROUNDING
 
     def __str__(self) -> str:
-        limits = "" if self.low is None or self.high is None else f" [{self.low:.3f}, {self.high:.3f}]"
-        return f"{self.estimate:.3f}{limits}"
+        return in_words(self.estimate, self.low, self.high)
+
+
+def in_words(estimate: float, low: float | None, high: float | None) -> str:
+    """`estimate [low, high]` to three decimals; to five where all of it would be lost in the third."""
+    limits = [] if low is None or high is None else [low, high]
+    digits = 5 if 0 < max(map(abs, [estimate, *limits])) < SMALL else 3
+    interval = f" [{', '.join(f'{limit:.{digits}f}' for limit in limits)}]" if limits else ""
+    return f"{estimate:.{digits}f}{interval}"
 
 
 @cache
