@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 from jumpboard.artefacts.provenance import Provenance
 from jumpboard.artefacts.tables import read_table, write_table
 from jumpboard.claims import data_moves_rebound, joint_gain, rebound
-from jumpboard.claims.controls import PERMUTATIONS, TOLERATED, permute_cells, permute_sample_sizes
+from jumpboard.claims.base import TOLERATED
+from jumpboard.claims.controls import PERMUTATIONS, permute_cells, permute_sample_sizes
 from jumpboard.claims.ledger import evaluate
 from jumpboard.claims.observations import Observations, observe
 from jumpboard.claims.readme_table import readme_table
 from jumpboard.claims.registry import rule_of
 from jumpboard.claims.run_values import index_metrics
-from jumpboard.claims.statistics import mean_interval, slopes
+from jumpboard.claims.statistics import in_words, mean_interval, slopes
 from jumpboard.errors import InputError
 from jumpboard.schemas.claims import CLAIMS
 
@@ -159,6 +160,13 @@ def test_interval_is_the_textbook_one() -> None:
     assert interval.n == 4
     assert interval.positive
     assert not interval.negative
+
+
+def test_small_estimates_are_told_to_more_decimals() -> None:
+    """A gain of 0.0004 nats with all its interval must not read as 0.000 [0.000, 0.001]."""
+    assert in_words(0.0004, 0.0001, 0.0007) == "0.00040 [0.00010, 0.00070]"
+    assert in_words(0.0004, -0.02, 0.02) == "0.000 [-0.020, 0.020]"
+    assert (in_words(0.0, 0.0, 0.0), in_words(0.5, None, None)) == ("0.000 [0.000, 0.000]", "0.500")
 
 
 def test_one_seed_has_no_limits_and_none_no_mean() -> None:
@@ -345,7 +353,9 @@ def test_a_run_that_stands_twice_is_refused() -> None:
 
 def test_a_claim_with_unknown_rule_or_foreign_columns_is_refused() -> None:
     unknown = on_resmlp("rebound") | {"rule": {"kind": "guess", "minimum": {}}}
-    with pytest.raises(InputError, match=r"rule kind 'guess' is not known; accepted: data_moves_rebound, joint_gain"):
+    with pytest.raises(
+        InputError, match=r"rule kind 'guess' is not known; accepted: beats_training_on, data_moves_rebound"
+    ):
         evaluated({"rebound": unknown}, grid(REBOUND), metrics(REBOUND))
     foreign = on_resmlp("rebound") | {"columns": ["test_accuracy"]}
     with pytest.raises(InputError, match=r"claim rebound: columns \['test_accuracy'\] are not those of its rule"):

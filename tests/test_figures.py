@@ -19,15 +19,18 @@ from jumpboard.artefacts.tables import read_table, write_table
 from jumpboard.claims.statistics import mean_interval
 from jumpboard.errors import InputError
 from jumpboard.figures.correlation_maps import ordered, share_off_diagonal
+from jumpboard.figures.deepest_model import case_of
 from jumpboard.figures.panels import spread
 from jumpboard.figures.registry import FIGURES, figure_module
 from jumpboard.figures.signal_trends import matched_loss, relative_site
 from jumpboard.figures.square_axis import log_ticks, square_axis
 from jumpboard.figures.style import COLUMN, PAGE, SMALLEST_TEXT, depth_colour, new_figure, save, width_colour
+from planted_expansions import SCHEMAS as EXPANDED
 
 Rows = list[dict[str, Any]]
-TRAINED = [name for name, entry in FIGURES.items() if entry.table in ("metrics", "curves")]
-MEASURED = [name for name in FIGURES if name not in TRAINED]
+DRAWN = [name for name, entry in FIGURES.items() if entry.table not in EXPANDED]
+TRAINED = [name for name in DRAWN if FIGURES[name].table in ("metrics", "curves")]
+MEASURED = [name for name in DRAWN if name not in TRAINED]
 GRIDS: dict[str, dict[str, Any]] = {
     "one net, one seed": {"depths": (4,), "widths": (8,), "sizes": (500,), "seeds": (0,)},
     "one width, one seed": {"depths": (1, 2, 4), "widths": (8,), "sizes": (500,), "seeds": (0,)},
@@ -93,7 +96,8 @@ def measured(depths: Any, widths: Any, samples: int, seeds: Any) -> dict[str, Ro
                             place = {**key, "checkpoint": checkpoint, "site": site, "split": split}
                             square = float(size * width * depth**-0.7 * np.exp(generator.normal(0, 0.1)))
                             squares = {"signal_feature_sq": square, "signal_feature_sq_low": 0.8 * square}
-                            signal.append({**place, **squares, "feature_scale_free_sq": square / width**2})
+                            squares |= {"feature_scale_free_sq": square / width**2, "signal_rms_sq": 10 * square}
+                            signal.append({**place, **squares})
                         energy = float(0.6 + generator.normal(0, 0.02))
                         pairs = {"rho_off": energy, "mean_correlation": 1 / width**0.5}
                         null = {"null_rho_off": 0.001, "null_mean_correlation": 0.03}
@@ -176,7 +180,7 @@ def assert_readable(figure: Figure) -> None:
         assert page.y0 - 1 <= box.y0 < box.y1 <= page.y1 + 1, text
 
 
-@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("name", DRAWN)
 @pytest.mark.parametrize("grid", GRIDS)
 def test_every_figure_is_readable_on_every_grid(name: str, grid: str, tmp_path: Path) -> None:
     module = figure_module(name)
@@ -202,7 +206,7 @@ def test_direct_labels_do_not_overlap() -> None:
         assert_apart(list(axes.texts))
 
 
-@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("name", DRAWN)
 def test_a_second_run_writes_the_same_bytes(name: str, tmp_path: Path) -> None:
     """The title's date or a random id in the SVG would make every figure look changed."""
     runs = []
@@ -217,7 +221,7 @@ def test_a_second_run_writes_the_same_bytes(name: str, tmp_path: Path) -> None:
     assert sorted(path.suffix for path in tmp_path.iterdir()) == [".png", ".png", ".svg", ".svg"]
 
 
-@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("name", DRAWN)
 def test_the_order_of_rows_does_not_matter(name: str) -> None:
     tables = sources(**GRIDS["convolutional"])
     plain = rows_of(name, tables)
@@ -325,7 +329,7 @@ def test_diverged_runs_are_counted_and_marked(name: str) -> None:
         assert len(crosses) >= 1 + 2  # one partly diverged cell, and one at two sample sizes
 
 
-@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("name", DRAWN)
 def test_a_net_all_of_whose_runs_diverged_still_has_a_figure(name: str, tmp_path: Path) -> None:
     save(
         figure_module(name).draw(rows_of(name, diverge(sources(**GRIDS["convolutional"])))),
@@ -394,9 +398,10 @@ def test_labels_are_moved_no_further_than_needed(wanted: list[float], placed: li
 def test_unknown_figures_and_nets_are_refused_by_name() -> None:
     with pytest.raises(InputError, match=r"figure 'pie' is not known; accepted: joint_scaling, depth_width_map"):
         figure_module("pie")
-    for name, entry in FIGURES.items():
-        with pytest.raises(InputError, match=rf"table {entry.table} has no .*rows of d/b"):
-            figure_module(name).plotted(sources(**GRIDS["one net, one seed"])[entry.table], "d", "b")
+    for name in DRAWN:
+        table = FIGURES[name].table
+        with pytest.raises(InputError, match=rf"table {table} has no .*rows of d/b"):
+            figure_module(name).plotted(sources(**GRIDS["one net, one seed"])[table], "d", "b")
 
 
 def test_the_registry_is_light() -> None:
@@ -510,6 +515,38 @@ def test_the_axis_of_squares_shows_every_mean(means: list[float], unresolved: li
 )
 def test_ticks_of_a_log_axis_are_round_and_few(low: float, high: float, ticks: list[float]) -> None:
     assert log_ticks(low, high) == pytest.approx(ticks)
+
+
+def test_sites_are_counted_by_what_a_block_would_find_there() -> None:
+    """Depth 2: site 0 resolved; site 1 not, with gradients; site 2 with gradients of a thousandth, or just below."""
+    tables = sources(depths=(2,), widths=(8,), sizes=(500,), seeds=(0, 1, 2))
+    for row in tables["signal"]:
+        begun = row["checkpoint"] == "init"
+        vanished = row["site"] == 2 and not begun
+        root = (0.999e-3 if row["seed"] == 0 else 1e-3) if vanished else 1.0
+        row.update(signal_rms_sq=4 * root**2, signal_feature_sq_low=0.1 if row["site"] == 0 else -0.1)
+    rows = rows_of("deepest_model", tables)
+    for case, shares in (("direction", [1 / 3] * 3), ("unseen", [1 / 3, 2 / 3, 2 / 3]), ("none", [1 / 3, 0, 0])):
+        row, expected = find(rows, case=case), mean_interval(shares)
+        assert [row[name] for name in ("share", "low", "high", "n", "missing")] == pytest.approx(
+            [expected.estimate, expected.low, expected.high, 3, 0]
+        )
+    figure = figure_module("deepest_model").draw(rows)
+    assert "A descent direction is resolved at 33% of sites at depth 2 d, a" in written(figure)
+    heights = [patch.get_height() for patch in figure.axes[0].patches]
+    assert heights == pytest.approx([1 / 3, 5 / 9, 1 / 9])
+
+
+@pytest.mark.parametrize("row", [{"signal_feature_sq_low": None}, {"signal_feature_sq_low": 0.0}])
+def test_a_signal_without_limits_or_with_0_in_them_is_not_resolved(row: dict[str, Any]) -> None:
+    assert case_of(row | {"signal_rms_sq": 1.0}, 1.0) == "unseen"
+
+
+def test_a_seed_that_was_not_measured_at_init_has_no_case() -> None:
+    tables = sources(depths=(2,), widths=(8,), sizes=(500,), seeds=(0, 1, 2))
+    kept = [row for row in tables["signal"] if (row["seed"], row["checkpoint"]) != (1, "init")]
+    row = find(rows_of("deepest_model", {"signal": kept}), case="direction")
+    assert (row["n"], row["missing"]) == (2, 1)
 
 
 def test_off_diagonal_energy_is_averaged_over_sites_then_seeds() -> None:

@@ -32,6 +32,10 @@ rule evaluate_claims:
         covariance=[
             f"<results>/collect/covariance/{'/'.join(one)}.parquet" for one in PLAN.experiments("measure_gradients")
         ],
+        jumpboard=[f"<results>/collect/jumpboard/{'/'.join(one)}.parquet" for one in PLAN.experiments("expand_depth")],
+        step_gains=[f"<results>/collect/step_gains/{'/'.join(one)}.parquet" for one in PLAN.experiments("expand_depth")],
+        expansion=[f"<results>/collect/expansion/{'/'.join(one)}.parquet" for one in PLAN.experiments("expand_depth")],
+        widening=[f"<results>/collect/widening/{'/'.join(one)}.parquet" for one in PLAN.experiments("expand_width")],
     output:
         claims="<results>/evaluate_claims/claims.parquet",
     log:
@@ -44,9 +48,7 @@ rule evaluate_claims:
         rules=job_params("evaluate_claims"),
         code=job_code("evaluate_claims"),
         tables=lambda wildcards, input: [
-            f"{table}_{i}={path}"
-            for table in ("metrics", "signal", "moments", "covariance")
-            for i, path in enumerate(input[table])
+            f"{table}_{i}={path}" for table in input.keys() if table != "config" for i, path in enumerate(input[table])
         ],
     shell:
         "python -m jumpboard.stages.evaluate_claims --root {params.root:q} --params {params.rules:q}"

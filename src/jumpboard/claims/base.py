@@ -11,6 +11,7 @@ SUPPORTED = "supported"
 CONTRADICTED = "contradicted"
 INCONCLUSIVE = "inconclusive"
 NOT_EVALUATED = "not evaluated"
+TOLERATED = 0.10
 
 
 @dataclass(frozen=True)
@@ -29,10 +30,12 @@ class Ruling:
 
 @dataclass(frozen=True)
 class Null:
-    """The control: a share, and what it is a share of, in words that follow the number."""
+    """The control: a share, what it is a share of, in words that follow the number, and the largest share with which
+    the verdict stands; 1 where the control is reported only."""
 
     share: float
     meaning: str
+    tolerated: float = TOLERATED
 
 
 class Rule(Protocol):

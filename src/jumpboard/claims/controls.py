@@ -3,7 +3,7 @@
 By permutation: the same rule on permuted labels. Labels are permuted within each seed, so that what seeds share stays.
 All columns of a run stay together. The share counts how often the rule gives such a table the same verdict. The
 permutations are drawn from a generator seeded by the claim's name: the same ones in every evaluation.
-Above `TOLERATED` the rule would have said so anyway.
+Above what the control tolerates the rule would have said so anyway.
 """
 
 import hashlib
@@ -17,7 +17,6 @@ from jumpboard.claims.base import Null, Ruling
 from jumpboard.claims.observations import Observations
 
 PERMUTATIONS = 200
-TOLERATED = 0.10
 
 
 def permute_cells(seen: Observations, generator: np.random.Generator) -> Observations:

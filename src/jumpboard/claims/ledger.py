@@ -3,7 +3,8 @@
 The expected runs are those of the cells that the config trains or measures. A claim is `not evaluated` where these are
 fewer than the rule's minimum or an expected run is missing or diverged; `inconclusive` where its control is not null;
 else the verdict is the rule's. Each checkpoint is a row of its own. At a loss level (`loss_<x>`, nets at one training
-loss) only widths count at which every run came there.
+loss) only widths count at which every run came there. Claims on expansions are judged at `reference`, the checkpoint
+that was expanded; the configuration names it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,10 +13,10 @@ from typing import Any
 
 from jumpboard.artefacts.provenance import config_digest
 from jumpboard.claims.base import INCONCLUSIVE, NOT_EVALUATED, SUPPORTED, Rule
-from jumpboard.claims.controls import TOLERATED
 from jumpboard.claims.observations import Observations, Row, at_level, observe
 from jumpboard.claims.registry import rule_of
 from jumpboard.claims.run_values import run_values, site_of
+from jumpboard.claims.runs import REFERENCE
 from jumpboard.errors import InputError
 
 LEVEL = "loss_"
@@ -31,8 +32,8 @@ def evaluate(
     """Rows of table `claims`.
 
     `tables` holds rows by table, `cells` the cells expected in each: mappings of dataset, arch, depth, width, samples
-    and seeds. Raises InputError for an unknown kind of rule or table, columns that are not the rule's, or a run that
-    stands twice or lacks some of its sites.
+    and seeds, those of expansions also of the checkpoint `reference`. Raises InputError for an unknown kind of rule or
+    table, columns that are not the rule's, or a run that stands twice or lacks some of its sites.
     """
     return [
         row
@@ -79,7 +80,11 @@ def _on_net(
                 judged = _judged(claim, rule, entry["rule"]["minimum"], seen)
             else:
                 judged = _unjudged(f"at no width have all runs a checkpoint {checkpoint}", ())
-            where = {"samples": size, "checkpoint": checkpoint, "configuration": _configuration(net, checkpoint, seen)}
+            where = {
+                "samples": size,
+                "checkpoint": checkpoint,
+                "configuration": _configuration(net, checkpoint, seen, sized),
+            }
             rows.append(key | where | judged)
     return rows
 
@@ -94,7 +99,7 @@ def _judged(claim: str, rule: Rule, minimum: Mapping[str, int], seen: Observatio
     ruling = rule.judge(seen)
     decided = SUPPORTED if ruling.verdict == INCONCLUSIVE else ruling.verdict
     null = rule.null(seen, claim, decided)
-    if null.share > TOLERATED and ruling.verdict != INCONCLUSIVE:
+    if null.share > null.tolerated and ruling.verdict != INCONCLUSIVE:
         reason = f"control not null: {null.share:.0%} {null.meaning}"
         ruling = replace(ruling, verdict=INCONCLUSIVE, reason=reason)
     main = ruling.main
@@ -123,14 +128,20 @@ def _stated(entry: Mapping[str, Any], rule: Rule) -> dict[str, str]:
     return {**texts, "statistic": rule.STATISTIC, "rule_digest": config_digest(entry)}
 
 
-def _configuration(net: Mapping[str, str], checkpoint: str, seen: Observations) -> str:
+def _configuration(net: Mapping[str, str], checkpoint: str, seen: Observations, cells: Sequence[Row]) -> str:
     parts = [f"{net['dataset']}/{net['arch']}", _span("depth", seen.depths)]
     parts += [_listed("width", seen.widths) if checkpoint.startswith(LEVEL) else _span("width", seen.widths)]
     parts += [f"M = {', '.join(str(size) for size in seen.samples)}"]
-    parts += [MOMENTS.get(checkpoint, f"nets at training loss {checkpoint.removeprefix(LEVEL)}")]
+    expanded = sorted({cell["reference"] for cell in cells}) if checkpoint == REFERENCE else [checkpoint]
+    parts += [" and ".join(_nets(moment) for moment in expanded)]
     parts += [f"{net['split']} split"] if "split" in net else []
     parts += [f"site {net['relative_site']} of depth"] if "relative_site" in net else []
     return ", ".join([*parts, f"{len(seen.seeds)} seed{'s' if len(seen.seeds) > 1 else ''}"])
+
+
+def _nets(checkpoint: str) -> str:
+    level = f"nets at training loss {checkpoint.removeprefix(LEVEL)}"
+    return MOMENTS.get(checkpoint, level if checkpoint.startswith(LEVEL) else f"nets at {checkpoint.replace('_', ' ')}")
 
 
 def _span(name: str, values: Sequence[int]) -> str:

@@ -12,22 +12,13 @@ permuted samples show 1/2 or more as well says nothing. Paper `depth`, near-diag
 """
 
 from jumpboard.claims.base import CONTRADICTED, INCONCLUSIVE, SUPPORTED, Null, Ruling
-from jumpboard.claims.observations import Observations
-from jumpboard.claims.statistics import Interval, mean_interval
+from jumpboard.claims.observations import Observations, mean_over_nets
 
 COLUMNS = ("rho_off", "null_rho_off", "rho_off_resolved")
 BY_SAMPLES = True
 STATISTIC = "share of covariance energy off the diagonal, mean over sites and nets"
 HALF = 0.5
 LEAST_RESOLVED = 0.9
-
-
-def mean_over_nets(seen: Observations, column: str) -> dict[str, Interval]:
-    """The mean of a column over all nets of a seed, and over those of each width."""
-    values = seen.columns[column]
-    widths = {f"at width {width}": values[:, :, w] for w, width in enumerate(seen.widths)}
-    parts = {"all nets": values, **widths}
-    return {name: mean_interval(part.reshape(len(seen.seeds), -1).mean(axis=1)) for name, part in parts.items()}
 
 
 def judge(seen: Observations) -> Ruling:

@@ -12,8 +12,8 @@ within each coordinate, break the criterion at half of their sites or more. Crit
 """
 
 from jumpboard.claims.base import CONTRADICTED, INCONCLUSIVE, SUPPORTED, Null, Ruling
-from jumpboard.claims.near_diagonal import HALF, mean_over_nets
-from jumpboard.claims.observations import Observations
+from jumpboard.claims.near_diagonal import HALF
+from jumpboard.claims.observations import Observations, mean_over_nets
 
 COLUMNS = ("draft_share", "null_draft_share", "tiny_variance_share")
 BY_SAMPLES = True

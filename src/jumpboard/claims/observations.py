@@ -11,17 +11,23 @@ from typing import Any
 
 import numpy as np
 
-from jumpboard.claims.statistics import FloatArray
+from jumpboard.claims.statistics import FloatArray, Interval, mean_interval
 
 Row = Mapping[str, Any]
 RUN_KEYS = ("dataset", "arch", "checkpoint", "depth", "width", "samples", "seed")
 Identity = tuple[Any, ...]
 """The values of `RUN_KEYS`."""
+Value = float | tuple[float, ...] | None
+Values = dict[str, Value]
+"""What is read off one run, by name: a number, or one per site; None where it is not defined."""
 
 
 @dataclass(frozen=True)
 class Observations:
-    """Sorted labels, and one array [seed, depth, width, samples] per column, NaN where a run is named in `missing`."""
+    """Sorted labels, and one array [seed, depth, width, samples] per column, NaN where a run is named in `missing`.
+
+    Columns with a number per site have one more axis, NaN beyond a run's own.
+    """
 
     depths: tuple[int, ...]
     widths: tuple[int, ...]
@@ -38,8 +44,7 @@ def observe(
     dataset, arch = cells[0]["dataset"], cells[0]["arch"]
     depths, widths, samples = (_labels(cell[key] for cell in cells) for key in ("depth", "width", "samples"))
     seeds = _labels(seed for cell in cells for seed in cell["seeds"])
-    shape = (len(seeds), len(depths), len(widths), len(samples))
-    arrays = {column: np.full(shape, np.nan) for column in columns}
+    found: dict[tuple[int, ...], Row] = {}
     missing: list[str] = []
     for (d, depth), (w, width), (m, size) in product(enumerate(depths), enumerate(widths), enumerate(samples)):
         faults = {}
@@ -47,10 +52,29 @@ def observe(
             row = runs.get((dataset, arch, checkpoint, depth, width, size, seed))
             faults[seed] = _fault(row, columns)
             if row is not None and not faults[seed]:
-                for column in columns:
-                    arrays[column][s, d, w, m] = row[column]
+                found[s, d, w, m] = row
         missing.extend(_named(f"depth {depth}, width {width}, samples {size}", faults))
+    shape = (len(seeds), len(depths), len(widths), len(samples))
+    arrays = {column: _array(shape, {place: row[column] for place, row in found.items()}) for column in columns}
     return Observations(depths, widths, samples, seeds, arrays, tuple(missing))
+
+
+def _array(shape: tuple[int, ...], found: Mapping[tuple[int, ...], Any]) -> FloatArray:
+    values = {place: np.asarray(value, dtype=np.float64) for place, value in found.items()}
+    sites = max((value.shape for value in values.values()), default=())
+    array = np.full((*shape, *sites), np.nan)
+    for place, value in values.items():
+        inside: tuple[int | slice, ...] = (*place, *(slice(size) for size in value.shape))
+        array[inside] = value
+    return array
+
+
+def mean_over_nets(seen: Observations, column: str) -> dict[str, Interval]:
+    """The mean of a column over all nets of a seed, and over those of each width."""
+    values = seen.columns[column]
+    widths = {f"at width {width}": values[:, :, w] for w, width in enumerate(seen.widths)}
+    parts = {"all nets": values, **widths}
+    return {name: mean_interval(part.reshape(len(seen.seeds), -1).mean(axis=1)) for name, part in parts.items()}
 
 
 def at_level(runs: Mapping[Identity, Row], cells: Sequence[Row], checkpoint: str) -> list[Row]:
@@ -83,7 +107,7 @@ def _fault(row: Row | None, columns: Sequence[str]) -> str:
     values = [row[column] for column in columns]
     if None in values:
         return "undefined"
-    return "" if np.isfinite(values).all() else "diverged"
+    return "" if np.isfinite(np.hstack(values)).all() else "diverged"
 
 
 def _named(cell: str, faults: Mapping[int, str]) -> list[str]:

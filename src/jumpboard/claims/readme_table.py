@@ -7,6 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from jumpboard.claims.statistics import in_words
+
 HEAD = ("claim", "net", "samples", "checkpoint, split", "verdict", "estimate [90 %]", "seeds", "control", "at others")
 
 Row = Mapping[str, Any]
@@ -79,10 +81,7 @@ def _verdict(row: Row) -> str:
 
 
 def _estimate(row: Row) -> str:
-    if row["estimate"] is None:
-        return ""
-    limits = "" if row["low"] is None else f" [{row['low']:.3f}, {row['high']:.3f}]"
-    return f"{row['estimate']:.3f}{limits}"
+    return "" if row["estimate"] is None else in_words(row["estimate"], row["low"], row["high"])
 
 
 def _line(cells: Iterable[str]) -> str:

@@ -15,6 +15,10 @@ MODULES = {
     "trend_in_depth": "jumpboard.claims.trend_in_depth",
     "near_diagonal": "jumpboard.claims.near_diagonal",
     "near_diagonal_draft": "jumpboard.claims.near_diagonal_draft",
+    "descent_direction": "jumpboard.claims.descent_direction",
+    "first_order_prediction": "jumpboard.claims.first_order_prediction",
+    "fallback": "jumpboard.claims.fallback",
+    "beats_training_on": "jumpboard.claims.beats_training_on",
 }
 
 

@@ -7,6 +7,7 @@
     covariance   null_rho_off                     mean over sites, of permuted samples
                  draft_share, null_draft_share    share of sites that meet the draft's criterion; of permuted samples
                  tiny_variance_share              share of sites whose mean variance is below the criterion's limit
+    tables of expansions: in `expansion_values`
 
 k is the number of sites of the shallowest net: a maximum over all sites of deeper nets, which have more of them, grows
 with depth by chance alone. `<value>_resolved` beside a square is 1 where its lower limit is above 0, else 0; of a
@@ -22,11 +23,11 @@ from typing import Any
 
 import numpy as np
 
-from jumpboard.claims.observations import RUN_KEYS, Identity, Row
+from jumpboard.claims.expansion_values import EXPANDED
+from jumpboard.claims.observations import Identity, Row, Value, Values
+from jumpboard.claims.runs import at_reference, by_site, named, run_of
 from jumpboard.errors import InputError
 from jumpboard.measure.covariance import DRAFT_LIMIT
-
-Values = dict[str, float | None]
 
 
 def run_values(
@@ -41,6 +42,7 @@ def run_values(
         trained if name == "metrics" else _reduced(name, tables.get(name, ()), split, relative_site) for name in names
     ]
     diverged = {run: row for run, row in trained.items() if row["status"] != "trained"}
+    diverged |= {at_reference(run): row for run, row in diverged.items()}
     joined = {run: _merged(part[run] for part in parts) for run in parts[0] if all(run in part for part in parts)}
     return diverged | joined
 
@@ -49,9 +51,9 @@ def index_metrics(rows: Iterable[Row]) -> dict[Identity, Row]:
     """Rows of `metrics` by run. Raises InputError where two are the same run."""
     indexed: dict[Identity, Row] = {}
     for row in rows:
-        run = _run(row)
+        run = run_of(row)
         if run in indexed:
-            raise InputError(f"table metrics: the run {_named(run)} stands twice")
+            raise InputError(f"table metrics: the run {named(run)} stands twice")
         indexed[run] = row
     return indexed
 
@@ -113,41 +115,41 @@ REDUCERS: dict[str, Callable[[Sequence[Row], int | None, int], Values]] = {
 
 
 def _reduced(table: str, rows: Iterable[Row], split: str, relative_site: str | None) -> dict[Identity, Row]:
-    if table not in REDUCERS:
-        raise InputError(f"no claim reads table '{table}'; accepted: {', '.join(sorted(['metrics', *REDUCERS]))}")
+    """Rows of expansions that are of all splits at once count on every one."""
+    if table not in REDUCERS and table not in EXPANDED:
+        accepted = ", ".join(sorted(["metrics", *REDUCERS, *EXPANDED]))
+        raise InputError(f"no claim reads table '{table}'; accepted: {accepted}")
     by_run: dict[Identity, list[Row]] = defaultdict(list)
     for row in rows:
-        if row["split"] == split:
-            by_run[_run(row)].append(row)
+        if row.get("split", split) == split:
+            by_run[run_of(row)].append(row)
+    if table in EXPANDED:
+        found = {run: EXPANDED[table](own) for run, own in by_run.items()}
+    else:
+        found = _measured(table, by_run, relative_site)
+    return {
+        run: {"status": "trained", **{name: _finite(value) for name, value in values.items()}}
+        for run, values in found.items()
+    }
+
+
+def _measured(
+    table: str, by_run: Mapping[Identity, Sequence[Row]], relative_site: str | None
+) -> dict[Identity, Values]:
     shallowest: dict[tuple[str, str], int] = {}
     for own in by_run.values():
         net = (own[0]["dataset"], own[0]["arch"])
         shallowest[net] = min(own[0]["depth"], shallowest.get(net, own[0]["depth"]))
-    reduced: dict[Identity, Row] = {}
+    found: dict[Identity, Values] = {}
     for run, own in by_run.items():
-        depth = own[0]["depth"]
-        sites = sorted(own, key=lambda row: int(row["site"]))
-        found = [row["site"] for row in sites]
-        if found != list(range(depth + 1)):
-            raise InputError(
-                f"table {table}: the run {_named(run)} has sites {found}; accepted: 0 to {depth}, each once"
-            )
-        fewest = shallowest[own[0]["dataset"], own[0]["arch"]] + 1
-        values = REDUCERS[table](sites, None if relative_site is None else site_of(relative_site, depth), fewest)
-        reduced[run] = {"status": "trained", **{name: _finite(value) for name, value in values.items()}}
-    return reduced
+        depth, fewest = own[0]["depth"], shallowest[own[0]["dataset"], own[0]["arch"]] + 1
+        place = None if relative_site is None else site_of(relative_site, depth)
+        found[run] = REDUCERS[table](by_site(table, own), place, fewest)
+    return found
 
 
 def _merged(rows: Iterable[Row]) -> Row:
     return {name: value for row in rows for name, value in row.items()}
-
-
-def _run(row: Row) -> Identity:
-    return tuple(row[key] for key in RUN_KEYS)
-
-
-def _named(run: Identity) -> str:
-    return ", ".join(f"{key} {value}" for key, value in zip(RUN_KEYS, run, strict=True))
 
 
 def _resolved(row: Row) -> float:
@@ -159,5 +161,5 @@ def _mean(values: Iterable[Any]) -> float:
     return float(np.mean(list(values)))
 
 
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and np.isfinite(value) else None
+def _finite(value: Value) -> Value:
+    return value if value is not None and np.isfinite(value).all() else None

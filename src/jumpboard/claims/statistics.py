@@ -3,6 +3,7 @@
     mean +- t(0.95, n - 1) s / sqrt(n)        two-sided 90 %; s: standard deviation over the n seeds
 
 A seed is the unit: everything that shares one (depths, widths, sample sizes) is first reduced to one number per seed.
+Within a net, tests at many sites are corrected by Holm's procedure: no false rejection with probability 1 - level.
 """
 
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from scipy.special import stdtrit
 FloatArray = NDArray[np.float64]
 
 LEVEL = 0.90
+SMALL = 0.01
 ROUNDING = 1e-9  # equal seeds have an interval without width: its limits must not exclude 0 by a rounding error
 
 
@@ -47,8 +49,15 @@ class Interval:
         return self.high is not None and self.high < level - ROUNDING
 
     def __str__(self) -> str:
-        limits = "" if self.low is None or self.high is None else f" [{self.low:.3f}, {self.high:.3f}]"
-        return f"{self.estimate:.3f}{limits}"
+        return in_words(self.estimate, self.low, self.high)
+
+
+def in_words(estimate: float, low: float | None, high: float | None) -> str:
+    """`estimate [low, high]` to three decimals; to five where all of it would be lost in the third."""
+    limits = [] if low is None or high is None else [low, high]
+    digits = 5 if 0 < max(map(abs, [estimate, *limits])) < SMALL else 3
+    interval = f" [{', '.join(f'{limit:.{digits}f}' for limit in limits)}]" if limits else ""
+    return f"{estimate:.{digits}f}{interval}"
 
 
 @cache
@@ -75,3 +84,14 @@ def slopes(x: ArrayLike, y: FloatArray) -> FloatArray:
     centred = points - points.mean()
     rise: FloatArray = (y - y[..., :1]) @ centred / (centred @ centred)
     return rise
+
+
+def holm(p: ArrayLike, level: float) -> NDArray[np.bool_]:
+    """Which of the hypotheses with p-values [k] are rejected: the i-th smallest (from 0) while it is at most
+    level/(k - i). Holm 1979."""
+    values = np.asarray(p, dtype=np.float64)
+    order = np.argsort(values, kind="stable")
+    passed = np.cumprod(values[order] <= level / np.arange(len(values), 0, -1)).astype(bool)
+    rejected = np.empty(len(values), dtype=bool)
+    rejected[order] = passed
+    return rejected

@@ -39,7 +39,9 @@ def rows_of_net(table: str, rows: Iterable[Row], dataset: str, arch: str) -> lis
         raise InputError(f"table {table} has no rows of {dataset}/{arch}")
     largest = max((row["samples"] for row in own), default=0)
     order = ("depth", "width", "seed", "site")
-    return sorted((row for row in own if row["samples"] == largest), key=lambda row: tuple(row[key] for key in order))
+    return sorted(
+        (row for row in own if row["samples"] == largest), key=lambda row: tuple(row.get(key, 0) for key in order)
+    )
 
 
 def runs_of(rows: Iterable[Row], checkpoint: str, split: str) -> dict[tuple[int, int], dict[int, list[Row]]]:
@@ -60,11 +62,11 @@ def mark_missing(axes: Axes, places: Iterable[tuple[float, Colour]]) -> None:
         taken[x] += 1
 
 
-def nothing_measured(what: str) -> Figure:
+def nothing_measured(what: str, why: str = "no net was measured at the end of training") -> Figure:
     """The figure of a net of which there is nothing to show."""
     with styled():
         figure = new_figure(COLUMN, 1.0)
-        figure.text(0.5, 0.5, f"{what}:\nno net was measured at the end of training", ha="center", va="center")
+        figure.text(0.5, 0.5, f"{what}:\n{why}", ha="center", va="center")
     return figure
 
 

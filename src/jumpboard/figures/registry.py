@@ -31,6 +31,13 @@ FIGURES = {
     "signal_decay": Entry("jumpboard.figures.signal_decay", "signal"),
     "off_diagonal_energy": Entry("jumpboard.figures.off_diagonal_energy", "covariance"),
     "correlation_maps": Entry("jumpboard.figures.correlation_maps", "correlations"),
+    "deepest_model": Entry("jumpboard.figures.deepest_model", "signal"),
+    "first_order_gain": Entry("jumpboard.figures.first_order_gain", "step_gains"),
+    "gain_by_site": Entry("jumpboard.figures.gain_by_site", "jumpboard"),
+    "gain_decomposition": Entry("jumpboard.figures.gain_decomposition", "expansion"),
+    "gain_over_training_on": Entry("jumpboard.figures.gain_over_training_on", "expansion"),
+    "gain_over_training_on_width": Entry("jumpboard.figures.gain_over_training_on_width", "widening"),
+    "chain": Entry("jumpboard.figures.chain", "chain"),
 }
 
 

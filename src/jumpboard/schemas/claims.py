@@ -1,7 +1,11 @@
 """Table `claims`: the ledger, one verdict per claim, net, sample size, checkpoint and split."""
 
+from dataclasses import replace
+
 from jumpboard.artefacts.tables import Column, Schema
 from jumpboard.schemas.keys import ARCH, CHECKPOINT, DATASET, SPLIT
+
+MOMENT = replace(CHECKPOINT, description=f"{CHECKPOINT.description}; reference: the one that was expanded")
 
 CLAIMS = Schema(
     "claims",
@@ -11,7 +15,7 @@ CLAIMS = Schema(
         DATASET,
         ARCH,
         Column("samples", "int64", "samples", "training samples M; 0: the claim spans all sample sizes", key=True),
-        CHECKPOINT,
+        MOMENT,
         SPLIT,
         Column("paper", "string", "-", "short name of the paper"),
         Column("place", "string", "-", "where the paper says it"),

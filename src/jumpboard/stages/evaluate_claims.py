@@ -1,27 +1,44 @@
 """`evaluate_claims`: the table `claims`, one verdict per claim and scope, by the rules of the run's config.
 
-Reads the collected tables `metrics`, `signal`, `moments` and `covariance` of all nets that have them; inputs are named
-by table and number. The runs expected in a table are those of the cells that its rule runs on.
+Reads the collected tables of all nets that have them; inputs are named by table and number. The runs expected in a
+table are those of the cells that its rule runs on.
 """
+
+from collections.abc import Mapping
+from typing import Any
 
 from jumpboard.artefacts.job import Job, run_stage
 from jumpboard.artefacts.tables import concatenate, write_table
 from jumpboard.artefacts.verification import read_config
 from jumpboard.claims.ledger import evaluate
-from jumpboard.configuration.grid import cells
-from jumpboard.configuration.selection import cells_of
+from jumpboard.configuration.grid import Cell, cells
+from jumpboard.configuration.selection import SECTIONS, block_of, cells_of
 from jumpboard.schemas.claims import CLAIMS
 from jumpboard.schemas.covariance import COVARIANCE
+from jumpboard.schemas.expansion import EXPANSION
+from jumpboard.schemas.jumpboard import JUMPBOARD
 from jumpboard.schemas.metrics import METRICS
 from jumpboard.schemas.moments import MOMENTS
 from jumpboard.schemas.signal import SIGNAL
+from jumpboard.schemas.step_gains import STEP_GAINS
+from jumpboard.schemas.widening import WIDENING
 
 TABLES = (
     (METRICS, "train_baseline"),
     (SIGNAL, "measure_gradients"),
     (MOMENTS, "measure_gradients"),
     (COVARIANCE, "measure_gradients"),
+    (JUMPBOARD, "expand_depth"),
+    (STEP_GAINS, "expand_depth"),
+    (EXPANSION, "expand_depth"),
+    (WIDENING, "expand_width"),
 )
+
+
+def _expanded(rule: str, cell: Cell, config: Mapping[str, Any]) -> dict[str, Any]:
+    """The checkpoint that a rule of expansions begins at."""
+    block = block_of(rule, cell, config) if rule in SECTIONS else None
+    return {"reference": block["reference"]} if block and "reference" in block else {}
 
 
 def body(job: Job) -> None:
@@ -29,7 +46,10 @@ def body(job: Job) -> None:
     grid = cells(resolved["config"]["grid"])
     expected, tables = {}, {}
     for schema, rule in TABLES:
-        expected[schema.name] = [cell.as_json() for cell in cells_of(rule, grid, resolved["config"])]
+        expected[schema.name] = [
+            cell.as_json() | _expanded(rule, cell, resolved["config"])
+            for cell in cells_of(rule, grid, resolved["config"])
+        ]
         own = [path for name, path in job.inputs.items() if name.rpartition("_")[0] == schema.name]
         tables[schema.name] = concatenate(own, schema)
     job.seeds = tuple(sorted({seed for cell in grid for seed in cell.seeds}))
