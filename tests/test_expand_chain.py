@@ -174,7 +174,6 @@ def test_where_no_step_is_better_none_is_taken(trained: Make) -> None:
             taken = bool(member(one, seed, 3)[f"insert.{k}.a"].any())
             assert after < before if taken else after == pytest.approx(before, rel=1e-6)
             stayed += not taken
-        assert [row["branch"] for row in chain[1:]] == ["jumpboard"] * 3
     assert stayed >= 6
 
 
