@@ -69,7 +69,7 @@ TINY = {
     ],
     "widenings": [
         {
-            "dataset": "waves", "arch": "resmlp", "only": {"depth": [1]}, "reference": "final", "training": "resmlp",
+            "dataset": "waves", "arch": "resmlp", "only": {"depth": [2]}, "reference": "final", "training": "resmlp",
             "splits": {"test": 60}, "factor": 2,
         },
     ],
