@@ -162,6 +162,21 @@ def test_training_loss_never_rises(trained: Make, training: Any, branch: str, st
         assert (chain[-1]["steps"] == 36) == (status == "trained")
 
 
+def test_where_no_step_is_better_none_is_taken(trained: Make) -> None:
+    """Steps that are too long, along a direction of few samples: nearly always the net stays what it was, and it never
+    gets worse."""
+    spec = {"splits": {**SPEC["splits"], "train": 20}, "steps": {"lowest": 50, "highest": 100, "count": 2}}
+    one = trained(spec=spec, training=WORSE)
+    one.run(expand_chain.body)
+    stayed = 0
+    for seed, chain in by_seed(one).items():
+        for k, (before, after) in enumerate(itertools.pairwise(row["net_train_loss"] for row in chain)):
+            taken = bool(member(one, seed, 3)[f"insert.{k}.a"].any())
+            assert after < before if taken else after == pytest.approx(before, rel=1e-6)
+            stayed += not taken
+    assert stayed >= 6
+
+
 def test_training_improves_on_the_jumpboard(chained: Expanded) -> None:
     """With 0 steps every link is its jumpboard, which is better than the net before and worse than what training makes
     of it: else the fallback would hide that nothing is trained."""

@@ -67,6 +67,19 @@ TINY = {
             "splits": {"test": 60, "fresh": 60}, "blocks": 3, "pool": 20, "permutations": 1, "heat_maps": [0.5],
         },
     ],
+    "widenings": [
+        {
+            "dataset": "waves", "arch": "resmlp", "only": {"depth": [2]}, "reference": "final", "training": "resmlp",
+            "splits": {"test": 60}, "factor": 2,
+        },
+    ],
+    "chains": [
+        {
+            "dataset": "waves", "arch": "resmlp", "only": {"depth": [2]}, "reference": "best_validation",
+            "training": "resmlp", "splits": {"train": 200, "test": 60, "fresh": 60},
+            "steps": {"lowest": 0.01, "highest": 1, "count": 3}, "site": 0.5, "length": 2,
+        },
+    ],
 }  # fmt: skip
 INVENTORY = {
     "digits": {
@@ -345,7 +358,7 @@ def test_changed_recipe_reruns_the_cells_trained_by_it(working: Path, jobs: dict
 
 def test_edit_to_the_measuring_reruns_no_training(working: Path, jobs: dict[str, Mapping[str, Any]]) -> None:
     """Symptom of snakemake #956, mended: one line of a measuring module, exactly its stage and those below."""
-    change_a_number(working / "src/jumpboard/measure/sites.py")
+    change_a_number(working / "src/jumpboard/measure/records.py")
     measured = {job for job in jobs if job.startswith("measure_gradients")}
     tables = {table for table, rule in COLLECTED.items() if rule == "measure_gradients"}
     collected = {job for job, keys in jobs.items() if keys.get("table") in tables}

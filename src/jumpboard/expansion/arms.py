@@ -11,7 +11,6 @@ from types import TracebackType
 
 from torch import Tensor
 
-from jumpboard.artefacts.provenance import TIERS
 from jumpboard.nets.base import Leaves, Net
 from jumpboard.training.engine import Training, TrainingData
 from jumpboard.training.recipe import Recipe
@@ -19,8 +18,8 @@ from jumpboard.training.resume import ResumeStore
 
 
 class Arms:
-    """Use as a context: the locks of all arms are held inside. `digest` identifies the job, as for `ResumeStore`, and
-    `tier` is the weakest determinism tier of the arms trained so far."""
+    """Use as a context: the locks of all arms are held inside. `digest` identifies the job, as for `ResumeStore`;
+    `tier` is the lowest determinism tier of the arms trained so far."""
 
     def __init__(self, folder: Path, digest: str, label: str) -> None:
         self.folder, self.digest, self.label = folder, digest, label
@@ -52,7 +51,7 @@ class Arms:
         self._stores.append(store)
         training.run(store, label=f"{self.label} {name}")
         store.save(*training.state.pack(), training.state.step)
-        self.tier = max(self.tier, training.state.tier, key=TIERS.index)
+        self.tier = self.tier if training.state.tier == "bytes" else training.state.tier
         return training
 
     def clear(self) -> None:

@@ -2,9 +2,9 @@
 
     f_0 = the reference        f_(k+1) = f~ with its new block trained, or f~ where that is worse on training samples
 
-with f~ the jumpboard of f_k, whose direction and step come from training samples (see `jumpboard`). So the training
-loss of f_(k+1) is never above that of f~, whatever training does. Paper `depth`, Condition 2 and Appendix M; the
-protocol is derived.
+with f~ the jumpboard of f_k, whose direction and step come from training samples (see `jumpboard`); its step is 0 where
+no other is better. So the training loss never rises along the chain, whatever training does. Paper `depth`, Condition 2
+and Appendix M; the protocol is derived.
 """
 
 from collections.abc import Mapping, Sequence
@@ -54,22 +54,22 @@ def extended(
 ) -> Link:
     """The chain with one more block at `site`, begun at its jumpboard, trained alone, and selected.
 
-    Direction and step, one of the `grid` (lowest, highest, count), come from the first `rows` training samples. The arm
-    is named `k_<k>`.
+    The direction comes from the first `rows` training samples; the step, 0 or one of the `grid` (lowest, highest,
+    count), from all. The arm is named `k_<k>`.
     """
-    x, y = data.x[:rows], data.y[:rows]
     expanded, more = insert_at(link.net, link.leaves, [site] * len(seeds), seeds)
-    found = directions(link.net, link.leaves, {site: more[f"{expanded.name}.w1"]}, x, y)[site]
-    board = jumpboard(expanded, more, found.unit, geometric_steps(found.scale, **grid), x, y).leaves
+    found = directions(link.net, link.leaves, {site: more[f"{expanded.name}.w1"]}, data.x[:rows], data.y[:rows])[site]
+    steps = torch.cat([torch.zeros_like(found.scale)[None], geometric_steps(found.scale, **grid)])
+    board = jumpboard(expanded, more, found.unit, steps, data.x, data.y)
     free, name = block_entries(expanded), f"k_{insertions(expanded)}"
-    training = arms.train(name, expanded, data, recipe, seeds, start=board, free=free)
+    training = arms.train(name, expanded, data, recipe, seeds, start=board.leaves, free=free)
     trained = training.layout.leaves(training.state.flat)
-    start, end = (sample_losses(expanded, leaves, data.x, data.y).mean(axis=1) for leaves in (board, trained))
-    better = end <= start  # not so for a loss that is no number
+    loss = sample_losses(expanded, trained, data.x, data.y).mean(axis=1)
+    better = loss <= np.nanmin(board.losses, axis=0)  # not so for a loss that is no number
     outcomes = [outcome(training, member) for member in range(len(seeds))]
     return Link(
         expanded,
-        chosen(better, trained, board),
+        chosen(better, trained, board.leaves),
         [one["status"] for one in outcomes],
         ["trained" if one else "jumpboard" for one in better],
         [before + one["steps"] for before, one in zip(link.steps, outcomes, strict=True)],

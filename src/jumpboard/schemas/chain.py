@@ -1,9 +1,9 @@
 """Table `chain`: one reference net expanded again and again, one row per seed and number k of inserted blocks.
 
-Each block is inserted at the chain's site, begun at its jumpboard and trained alone. `signal_feature_sq` is that which
-a next block there would see, on fresh samples (test samples where none are asked for), n grown until it is 5 standard
-errors above 0 or the samples are used up. Its random features are those of the table `signal` at that seed and site,
-the same at every k.
+Each block is inserted at the chain's site, begun at its jumpboard (at 0 where no step is better on training samples)
+and trained alone. `signal_feature_sq` is that which a next block there would see, on fresh samples (test samples where
+none are asked for), n grown until it is 5 standard errors above 0 or the samples are used up. Its random features are
+those of the table `signal` at that seed and site, the same at every k.
 """
 
 from jumpboard.artefacts.tables import Column, Schema
