@@ -18,12 +18,14 @@ from jumpboard.training.resume import ResumeStore
 
 
 class Arms:
-    """Use as a context: the locks of all arms are held inside. `digest` identifies the job, as for `ResumeStore`."""
+    """Use as a context: the locks of all arms are held inside. `digest` identifies the job, as for `ResumeStore`; `tier`
+    is the lowest determinism tier of the arms trained so far."""
 
     def __init__(self, folder: Path, digest: str, label: str) -> None:
         self.folder, self.digest, self.label = folder, digest, label
         self._stack = ExitStack()
         self._stores: list[ResumeStore] = []
+        self.tier = "bytes"
 
     def __enter__(self) -> "Arms":
         return self
@@ -49,6 +51,7 @@ class Arms:
         self._stores.append(store)
         training.run(store, label=f"{self.label} {name}")
         store.save(*training.state.pack(), training.state.step)
+        self.tier = self.tier if training.state.tier == "bytes" else training.state.tier
         return training
 
     def clear(self) -> None:

@@ -56,8 +56,14 @@ class Gain:
     variance: FloatArray
 
     @property
+    def error(self) -> FloatArray:
+        """The standard error of the mean [G]."""
+        error: FloatArray = np.sqrt(self.variance / self.n)
+        return error
+
+    @property
     def t(self) -> FloatArray:
-        error = np.sqrt(self.variance / self.n)
+        error = self.error
         t: FloatArray = np.divide(self.mean, error, out=np.zeros_like(error), where=error > 0)
         return t
 

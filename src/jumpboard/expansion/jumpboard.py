@@ -140,4 +140,5 @@ def jumpboard(net: Inserted, leaves: Leaves, unit: Tensor, steps: Tensor, x: Ten
 
 def best_steps(losses: FloatArray) -> NDArray[np.int64]:
     """The index [G] of each member's step of lowest mean loss [steps, G]; never one that is not a number."""
-    return np.where(np.isfinite(losses), losses, np.inf).argmin(axis=0)
+    best: NDArray[np.int64] = np.where(np.isfinite(losses), losses, np.inf).argmin(axis=0)
+    return best

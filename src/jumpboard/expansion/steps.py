@@ -23,7 +23,7 @@ def step_losses(net: Inserted, leaves: Leaves, unit: Tensor, steps: Tensor, x: T
     `sample_losses` gives for each. unit [G, N, 4N + 1], x [n, *input_shape], y [n]."""
     losses: FloatArray = np.empty((len(steps), len(unit), len(x)))
     sites = leaves[f"{net.name}.site"].flatten()
-    for site in sites.unique():
+    for site in sorted(set(sites.tolist())):
         own = (sites == site).nonzero().flatten()
         members = {name: leaf.index_select(0, own) for name, leaf in leaves.items()}
         at_site = unit.index_select(0, own), steps.index_select(1, own)
