@@ -18,8 +18,8 @@ from jumpboard.training.resume import ResumeStore
 
 
 class Arms:
-    """Use as a context: the locks of all arms are held inside. `digest` identifies the job, as for `ResumeStore`; `tier`
-    is the lowest determinism tier of the arms trained so far."""
+    """Use as a context: the locks of all arms are held inside. `digest` identifies the job, as for `ResumeStore`;
+    `tier` is the lowest determinism tier of the arms trained so far."""
 
     def __init__(self, folder: Path, digest: str, label: str) -> None:
         self.folder, self.digest, self.label = folder, digest, label

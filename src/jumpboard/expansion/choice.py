@@ -1,7 +1,7 @@
 """One direction searched at one site: the step that the search picks, and what it gains on which samples.
 
-The step is the best of a geometric grid on the samples that the direction is sought on, by their true labels, and no
-other sample has a say. Gains of losses clipped at B = ln(classes) + 2 stand beside the plain ones, for limits that need
+The step is the best of a geometric grid on samples that the direction comes from, by their true labels, and no other
+sample has a say. Gains of losses clipped at B = ln(classes) + 2 stand beside the plain ones, for limits that need
 a range known beforehand. To first order eta gains eta <E[zeta_+ phi'], D>, with the mean over the samples that the gain
 is measured on. Paper `depth`, section on the jumpboard.
 """
@@ -27,21 +27,24 @@ STEEPEST = "steepest"
 
 @dataclass(frozen=True)
 class Samples:
-    """What jumpboards are sought on, by kind, and what their gains are measured on, by split."""
+    """By kind, what directions come from (`origin`) and the part of that which steps are chosen on (`sought`); by split,
+    what gains are measured on."""
 
+    origin: Mapping[str, Tensors]
     sought: Mapping[str, Tensors]
     measured: Mapping[str, Tensors]
 
     @classmethod
     def of(cls, data: Mapping[str, Tensors], sizes: Mapping[str, int]) -> "Samples":
-        """Kind train: from the first `sizes` training samples. Kind population, where `data` has fresh samples: from
-        the first half of those. Gains of both: on these training samples, the first `sizes` test samples, and the
-        second half of the fresh ones."""
+        """Kind train: directions from all training samples, steps from the first `sizes` of them. Kind population,
+        where `data` has fresh samples: both from their first half. Gains of both kinds: on the first `sizes` training
+        and test samples, and on the second half of the fresh ones."""
         measured = {name: first(data[name], sizes[name]) for name in ("train", "test")}
-        sought = {"train": measured["train"]}
+        origin, sought = {"train": data["train"]}, {"train": measured["train"]}
         if "fresh" in data:
-            sought["population"], measured["fresh"] = halves(data["fresh"])
-        return cls(sought, measured)
+            origin["population"], measured["fresh"] = halves(data["fresh"])
+            sought["population"] = origin["population"]
+        return cls(origin, sought, measured)
 
 
 def first(samples: Tensors, count: int) -> Tensors:
@@ -59,13 +62,15 @@ def halves(samples: Tensors) -> tuple[Tensors, Tensors]:
 
 @dataclass(frozen=True)
 class Place:
-    """One site of G members: their expanded net and its leaves, directions there by what they are of (a kind, a split,
-    ...), and losses [G, n] of the old net on each split that is measured."""
+    """One site of G members: their expanded net and its leaves; steepest directions there by kind, and those of the
+    samples of each kind and split (`local`), which tell the slope along any direction on them; losses [G, n] of the old
+    net on each split that is measured."""
 
     site: int
     net: Inserted
     leaves: Leaves
-    known: Mapping[str, Direction]
+    steepest: Mapping[str, Direction]
+    local: Mapping[str, Direction]
     old: Mapping[str, FloatArray]
     samples: Samples
 
@@ -120,7 +125,7 @@ def searched(place: Place, kind: str, direction: str, unit: Tensor, steps: Tenso
         direction,
         unit,
         eta,
-        place.known[kind].slope_along(unit),
+        place.local[kind].slope_along(unit),
         {split: paired_gain(place.old[split], one) for split, one in after.items()},
         {
             split: paired_gain(np.minimum(place.old[split], bound), np.minimum(one, bound))
@@ -130,7 +135,7 @@ def searched(place: Place, kind: str, direction: str, unit: Tensor, steps: Tenso
     )
     if direction != STEEPEST:
         return choice, None
-    predicted = {split: steps * place.known[split].slope_along(unit) for split in grid}
+    predicted = {split: steps * place.local[split].slope_along(unit) for split in grid}
     gains = {split: [paired_gain(place.old[split], one) for one in losses] for split, losses in grid.items()}
     return choice, StepGains(kind, steps, predicted, gains)
 

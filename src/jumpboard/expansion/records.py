@@ -13,7 +13,7 @@ def jumpboard_rows(keys: Sequence[Mapping[str, Any]], found: Found) -> Iterator[
     place = found.place
     bound = loss_bound(place.net.classes)
     for choice in found.choices:
-        steepest, check = place.known[choice.kind], found.checks[choice.kind]
+        steepest, check = place.steepest[choice.kind], found.checks[choice.kind]
         shown = choice.direction == STEEPEST
         for split, gain in choice.gains.items():
             clipped, steps = choice.clipped[split], choice.examined[split]
@@ -45,7 +45,7 @@ def step_rows(keys: Sequence[Mapping[str, Any]], found: Found) -> Iterator[dict[
     """Rows of `step_gains`, likewise."""
     place = found.place
     for grid in found.grids:
-        scale = place.known[grid.kind].scale
+        scale = place.steepest[grid.kind].scale
         for split, gains in grid.gains.items():
             for step, gain in enumerate(gains):
                 for g, key in enumerate(keys):

@@ -31,13 +31,13 @@ JUMPBOARD = Schema(
             "slope_sq",
             "float64",
             "(nats per unit of eta)^2",
-            "unbiased square of the steepest slope there; negative values mean not resolved",
+            "unbiased square of the steepest slope, on the samples of the direction; negative means not resolved",
         ),
         Column(
             "checked_slope",
             "float64",
             "nats per unit of eta",
-            "the fall along the direction on the first 256 of those samples, float64; null for controls",
+            "the fall along the direction on the first 256 samples of the step, float64; null for controls",
             nullable=True,
         ),
         Column(
