@@ -27,8 +27,8 @@ STEEPEST = "steepest"
 
 @dataclass(frozen=True)
 class Samples:
-    """By kind, what directions come from (`origin`) and the part of that which steps are chosen on (`sought`); by split,
-    what gains are measured on."""
+    """By kind, what directions come from (`origin`) and which part of that steps are chosen on (`sought`); by
+    split, what gains are measured on."""
 
     origin: Mapping[str, Tensors]
     sought: Mapping[str, Tensors]

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from jumpboard.expansion.choice import STEEPEST, Choice, Place, Samples, StepGains, first, searched
 from jumpboard.expansion.gains import sample_losses
-from jumpboard.expansion.insertion import insert
+from jumpboard.expansion.insertion import insert_at
 from jumpboard.expansion.jumpboard import Direction, directions, geometric_steps, random_directions
 from jumpboard.expansion.steps import step_losses
 from jumpboard.measure.moments import FloatArray
@@ -69,7 +69,7 @@ class Grid:
 def search(net: Net, leaves: Leaves, seeds: Sequence[int], samples: Samples, grid: Grid) -> Iterator[Found]:
     """What is found at each site, in their order, for G members of a net, leaves [G, ...] and one seed each."""
     old = {split: sample_losses(net, leaves, *part) for split, part in samples.measured.items()}
-    expanded = {site: insert(net, leaves, [site], seeds) for site in range(net.depth + 1)}
+    expanded = {site: insert_at(net, leaves, [site] * len(seeds), seeds) for site in range(net.depth + 1)}
     layers = {site: more[f"{one.name}.w1"] for site, (one, more) in expanded.items()}
     slopes = Slopes.of(net, leaves, layers, seeds, samples)
     for site, (one, more) in expanded.items():
