@@ -110,6 +110,11 @@ def _check_blocks(section: str, config: Mapping[str, Any], datasets: Mapping[str
             raise InputError(
                 f"{place}.splits has fresh, which {block['dataset']} has none of; accepted: train, validation, test"
             )
+        steps = block.get("steps")
+        if steps is not None and steps["lowest"] >= steps["highest"]:
+            raise InputError(
+                f"{place}.steps.lowest is {steps['lowest']}; accepted: less than highest, {steps['highest']}"
+            )
         if "training" in block and block["training"] not in config["trainings"]:
             known = ", ".join(sorted(config["trainings"]))
             raise InputError(f"{place}.training is '{block['training']}', which is not defined; accepted: {known}")

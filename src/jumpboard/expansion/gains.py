@@ -10,6 +10,7 @@ of 2B; never the range seen in the sample. Paper `depth`, section on the jumpboa
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,14 +31,19 @@ def sample_losses(net: Net, leaves: Leaves, x: Tensor, y: Tensor, bound: float =
     logits on, clipped at `bound`."""
     members = next(iter(leaves.values())).shape[0]
     losses = np.empty((members, len(x)))
-    largest = max(site.units * site.positions for site in net.sites())
-    step = max(1, min(BATCH, NUMBERS // (members * largest)))
-    for start in range(0, len(x), step):
-        part = slice(start, start + step)
+    for part in parts(net, members, len(x)):
         inputs, labels = x[part].expand(members, *[-1] * x.dim()), y[part].expand(members, -1)
         logits = forward(net, leaves, inputs).double()
         losses[:, part] = cross_entropy(logits, labels).clamp(max=bound).cpu().numpy()
     return losses
+
+
+def parts(net: Net, members: int, samples: int) -> Iterator[slice]:
+    """The batches that samples pass through all members in: at most `BATCH`, and `NUMBERS` numbers in the largest
+    stream."""
+    largest = max(site.units * site.positions for site in net.sites())
+    step = max(1, min(BATCH, NUMBERS // (members * largest)))
+    return (slice(start, start + step) for start in range(0, samples, step))
 
 
 @dataclass(frozen=True)
@@ -50,8 +56,14 @@ class Gain:
     variance: FloatArray
 
     @property
+    def error(self) -> FloatArray:
+        """The standard error of the mean [G]."""
+        error: FloatArray = np.sqrt(self.variance / self.n)
+        return error
+
+    @property
     def t(self) -> FloatArray:
-        error = np.sqrt(self.variance / self.n)
+        error = self.error
         t: FloatArray = np.divide(self.mean, error, out=np.zeros_like(error), where=error > 0)
         return t
 

@@ -95,14 +95,11 @@ class Inserted(Net):
             return z
         p = self.positions(z, len(members))
         w1, a = (leaves[name].index_select(0, own) for name in self.block_shapes())
-        return self.from_positions(p.index_copy(0, own, self._step(p.index_select(0, own), w1, a)), z)
+        before = p.index_select(0, own)
+        return self.from_positions(p.index_copy(0, own, self.joined(before + branch(before, w1, a))), z)
 
-    def _step(self, p: Tensor, w1: Tensor, a: Tensor) -> Tensor:
-        """The block of all given members: p [G, B, P, N], W1 [G, 4N, N] and A [G, N, 4N + 1]."""
-        rows = p.flatten(1, 2)
-        weight, constant = torch.split(a, [w1.shape[1], 1], dim=2)
-        hidden = torch.bmm(rows, w1.mT).relu_()
-        moved = (rows + torch.baddbmm(constant.mT, hidden, weight.mT)).view(p.shape)
+    def joined(self, moved: Tensor) -> Tensor:
+        """The stream behind a block, from z + h(z)."""
         return moved if self.stream_norm is None else self.stream_norm(moved)
 
     def positions(self, z: Tensor, members: int) -> Tensor:
@@ -117,6 +114,13 @@ class Inserted(Net):
 
     def forward_flops(self) -> int:
         return self.base.forward_flops() + 4 * EXPANSION * self.place.units**2 * self.place.positions
+
+
+def branch(p: Tensor, w1: Tensor, a: Tensor) -> Tensor:
+    """h(z) = A phi(z) of the stream p [G, B, P, N], with W1 [G, 4N, N] and A [G, N, 4N + 1]."""
+    weight, constant = torch.split(a, [w1.shape[1], 1], dim=2)
+    hidden = torch.bmm(p.flatten(1, 2), w1.mT).relu_()
+    return torch.baddbmm(constant.mT, hidden, weight.mT).view(p.shape)
 
 
 def insertions(net: Net) -> int:

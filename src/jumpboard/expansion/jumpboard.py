@@ -16,10 +16,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from jumpboard.expansion.gains import sample_losses
 from jumpboard.expansion.insertion import Inserted, with_step
+from jumpboard.expansion.steps import step_losses
 from jumpboard.measure.features import FeatureSums, hidden_units
 from jumpboard.measure.gradients import site_gradients
 from jumpboard.measure.moments import FloatArray
@@ -36,6 +37,15 @@ class Direction:
     slope: Tensor
     slope_sq: Tensor
     scale: Tensor
+
+    @property
+    def mean(self) -> Tensor:
+        """E[zeta_+ phi'] [G, N, 4N + 1]."""
+        return self.slope.view(-1, 1, 1) * self.unit
+
+    def slope_along(self, unit: Tensor) -> Tensor:
+        """<E[zeta_+ phi'], unit> [G]: how fast the loss of these samples falls along A = -eta unit."""
+        return (self.mean * unit).sum((1, 2))
 
     @classmethod
     def joined(cls, parts: Sequence["Direction"]) -> "Direction":
@@ -59,7 +69,7 @@ def directions(net: Net, leaves: Leaves, weights: Mapping[int, Tensor], x: Tenso
     """
     members = next(iter(leaves.values())).shape[0]
     labels, step = y.expand(members, -1), max(1, batch_size(net) // members)
-    sums: dict[tuple[int, int], FeatureSums] = {}
+    sums: dict[int, FeatureSums] = {}
     squares = {site: torch.zeros(members, dtype=torch.float64) for site in weights}
     for start in range(0, len(x), step):
         part = slice(start, start + step)
@@ -68,10 +78,9 @@ def directions(net: Net, leaves: Leaves, weights: Mapping[int, Tensor], x: Tenso
             z, zeta = streams[site]
             zeta = before_norm(net, z, zeta)
             squares[site] += z.double().square().sum((1, 2, 3)).cpu()
-            for member in range(members):
-                batch, key = FeatureSums.of(zeta[member], hidden_units(layers[member], z[member])), (site, member)
-                sums[key] = sums[key] + batch if key in sums else batch
-    return {site: _direction([sums[site, member] for member in range(members)], squares[site]) for site in weights}
+            batch = FeatureSums.of(zeta, hidden_units(layers, z))
+            sums[site] = sums[site] + batch if site in sums else batch
+    return {site: _direction(sums[site], squares[site]) for site in weights}
 
 
 def before_norm(net: Net, z: Tensor, zeta: Tensor) -> Tensor:
@@ -84,12 +93,12 @@ def before_norm(net: Net, z: Tensor, zeta: Tensor) -> Tensor:
     return before
 
 
-def _direction(sums: Sequence[FeatureSums], squares: Tensor) -> Direction:
-    mean = torch.stack([one.total / one.n for one in sums])
+def _direction(sums: FeatureSums, squares: Tensor) -> Direction:
+    mean = sums.total / sums.n
     slope = mean.flatten(1).norm(dim=1)
     unit = mean / slope.clamp(min=torch.finfo(slope.dtype).tiny).view(-1, 1, 1)
-    unbiased, phi = (slope.new_tensor([getattr(one, name) for one in sums]) for name in ("unbiased", "phi_mean_square"))
-    return Direction(unit, slope, unbiased, (squares.to(phi) / sums[0].n / phi).sqrt())
+    unbiased, phi = (torch.as_tensor(value).to(slope) for value in (sums.unbiased, sums.phi_mean_square))
+    return Direction(unit, slope, unbiased, (squares.to(phi) / sums.n / phi).sqrt())
 
 
 def random_directions(direction: Direction, generators: Sequence[np.random.Generator], orthogonal: bool) -> Tensor:
@@ -123,9 +132,13 @@ class Jumpboard:
 def jumpboard(net: Inserted, leaves: Leaves, unit: Tensor, steps: Tensor, x: Tensor, y: Tensor) -> Jumpboard:
     """The best step of each member along its unit direction [G, N, 4N + 1], of `steps` [count, G], on the training
     samples x [n, *input_shape], y [n]."""
-    losses: FloatArray = np.stack(
-        [sample_losses(net, with_step(net, leaves, unit, eta), x, y).mean(axis=1) for eta in steps]
-    )
-    best = torch.from_numpy(losses.argmin(axis=0)).to(steps.device)
+    losses = step_losses(net, leaves, unit, steps, x, y).mean(axis=2)
+    best = torch.from_numpy(best_steps(losses)).to(steps.device)
     eta = steps.gather(0, best[None])[0]
     return Jumpboard(with_step(net, leaves, unit, eta), eta, losses)
+
+
+def best_steps(losses: FloatArray) -> NDArray[np.int64]:
+    """The index [G] of each member's step of lowest mean loss [steps, G]; never one that is not a number."""
+    best: NDArray[np.int64] = np.where(np.isfinite(losses), losses, np.inf).argmin(axis=0)
+    return best

@@ -18,8 +18,8 @@ JUMPBOARD_KIND = Column(
     "jumpboard",
     "string",
     "-",
-    "train: direction and step from training samples; population: from the first half of the fresh ones, whose other"
-    " half is measured; none where there is no jumpboard",
+    "train: direction from all training samples, step from some; population: from the first half of the fresh ones,"
+    " whose other half is measured; none where there is no jumpboard",
     key=True,
 )
 ARM = Column("arm", "string", "-", "what was trained, and from where; the table says which there are", key=True)
