@@ -250,26 +250,27 @@ def test_a_direction_in_half_of_the_nets_settles_nothing_and_both_shares_are_tol
     assert told["nets by the empirical Bernstein limit"].startswith("0.500")
     for direction in ("random", "orthogonal", "shuffled"):
         assert float(told[f"nets, {direction} direction"].split()[0]) <= 0.13
-    assert row["control_share"] <= 0.05
+    assert float(told["nets, over control directions"].split()[0]) > 0.4
+    assert row["control_share"] <= 0.1
 
 
-@pytest.mark.parametrize(("count", "verdict"), [(3, "supported"), (4, "inconclusive")])
-def test_one_control_net_in_twenty_is_tolerated(count: int, verdict: str) -> None:
-    """72 control nets: 3 are 4.2 %, 4 are 5.6 %."""
-    rows = [row | ({} if row["direction"] == "steepest" else {"gain": -1.0}) for row in WHOLE["descent_direction"]]
-    for seed in range(count):
-        label = {"direction": "random", "seed": seed, "depth": 2, "width": 8, "site": 1}
-        rows = changed(rows, lambda row: {"gain": 1.0}, **label)
+def test_directions_that_descend_as_often_as_any_other_settle_nothing() -> None:
+    """Half of all directions go down to first order: with enough samples a random one is resolved too. Where it is in
+    as many nets as the steepest, what training samples say of held-out ones is nothing."""
+    rows = [row | {"gain": 1.0} for row in WHOLE["descent_direction"]]
     row = judged("descent_direction", rows)
-    assert (row["verdict"], row["control_share"]) == (verdict, pytest.approx(count / 72))
-    note = "control not null: 6% of control nets have one too"
-    assert row["reason"] == (note if verdict == "inconclusive" else "")
+    assert (row["verdict"], row["estimate"]) == ("inconclusive", 1.0)
+    assert row["reason"] == "no more often than along control directions"
+    rows = changed(rows, lambda row: {"gain": -1.0}, direction="random")
+    rows = changed(rows, lambda row: {"gain": -1.0}, direction="shuffled")
+    row = judged("descent_direction", rows)
+    assert (row["verdict"], row["control_share"] <= 0.1) == ("supported", True)
 
 
 def test_gains_of_controls_take_nothing_from_no_net_has_one() -> None:
     rows = [row | {"gain": -1.0 if row["direction"] == "steepest" else 1.0} for row in WHOLE["descent_direction"]]
     row = judged("descent_direction", rows)
-    assert (row["verdict"], row["control_share"]) == ("contradicted", 1)
+    assert row["verdict"] == "contradicted"
 
 
 def test_predictions_that_are_alike_at_all_sites_say_nothing_about_a_site() -> None:
@@ -408,7 +409,7 @@ def test_luck_is_never_called_a_descent_direction_and_one_in_every_net_mostly_is
             verdicts.append(verdict_of(nets_of(luck), "any", descent_direction))
     assert called[0.0].count("supported") == 0
     assert called[4.0].count("contradicted") == 0
-    assert called[4.0].count("supported") / tables > 0.5, "controls of luck alone pass the bar of 5 % in most tables"
+    assert called[4.0].count("supported") / tables > 0.95
 
 
 def predictions(slope: float, generator: np.random.Generator, noise: float = 0.1) -> Observations:
