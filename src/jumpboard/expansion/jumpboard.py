@@ -89,7 +89,8 @@ def before_norm(net: Net, z: Tensor, zeta: Tensor) -> Tensor:
         return zeta
     with torch.enable_grad():
         point = z.detach().requires_grad_()
-        before: Tensor = torch.autograd.grad(net.stream_norm(point), point, zeta)[0]
+        # a scalar: for grad_outputs torch imports its symbolic shapes first, which takes a second
+        before: Tensor = torch.autograd.grad((net.stream_norm(point) * zeta).sum(), point)[0]
     return before
 
 
