@@ -6,6 +6,7 @@ place is in no digest and no table.
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from jumpboard.artefacts.downloads import ALGORITHMS, checksum_of
@@ -53,9 +54,13 @@ def source(name: str, entry: Entry, config: Mapping[str, Any]) -> dict[str, Any]
 
 
 def without_places(config: Mapping[str, Any], datasets: Mapping[str, Entry]) -> dict[str, Any]:
-    """Config and inventory as they are stored: the same on every machine."""
+    """Config and inventory as they are stored: the same on every machine. Of a file of weights its name is kept."""
+    nets = {
+        name: {key: Path(value).name if key == "weights" else value for key, value in entry.items()}
+        for name, entry in config["nets"].items()
+    }
     return {
-        "config": {key: value for key, value in config.items() if key not in CONFIG_PLACES},
+        "config": {key: value for key, value in config.items() if key not in CONFIG_PLACES} | {"nets": nets},
         "datasets": {name: {k: v for k, v in entry.items() if k != "path"} for name, entry in datasets.items()},
     }
 
