@@ -36,6 +36,7 @@ NAMED = {
     "prepare_fresh": list(DATA.values()),
     "train_baseline": list(NETS.values()),
     "measure_gradients": list(NETS.values()),
+    "expand_depth": list(NETS.values()),
     "collect": list(SCHEMAS.values()),
     "draw_figure": [*(entry.module for entry in FIGURES.values()), *SCHEMAS.values()],
     "evaluate_claims": list(CLAIMS.values()),
@@ -445,13 +446,14 @@ def test_known_edits_concern_known_stages(package: Path, plan: Plan) -> None:
     """Symptom of snakemake #412 and #3456 at once: exactly the stages that use a module, and none besides."""
     rules = {
         "claims/rebound.py": {"evaluate_claims"},
-        "training/optimisers.py": {"train_baseline"},
-        "data/augmentation.py": {"train_baseline"},
+        "training/optimisers.py": {"train_baseline", "expand_depth"},
+        "data/augmentation.py": {"train_baseline", "expand_depth"},
         "data/digits.py": {"prepare_dataset"},
         "data/mnist1d.py": {"prepare_dataset", "prepare_fresh"},
         "data/mnist5k.py": set(),  # not in this config
         "data/card.py": {"prepare_dataset"},
-        "measure/gradients.py": {"measure_gradients"},
+        "measure/gradients.py": {"measure_gradients", "expand_depth"},
+        "expansion/choice.py": {"expand_depth"},
         "figures/style.py": {"draw_figure", "release"},
         "figures/learning_curves.py": {"draw_figure"},
         "artefacts/tables.py": set(),
@@ -492,7 +494,7 @@ def test_plan_hands_over_the_modules_that_a_config_names(plan: Plan, monkeypatch
         assert stage == f"jumpboard.stages.{one.rule}"
         assert set(named) <= set(NAMED.get(one.rule, []))
         match one.rule:
-            case "train_baseline" | "measure_gradients":
+            case "train_baseline" | "measure_gradients" | "expand_depth":
                 assert named == [NETS[configuration.config["nets"][one.keys["arch"]]["family"]]]
             case "prepare_dataset":
                 assert named == [DATA[configuration.datasets[one.keys["dataset"]]["loader"]]]
