@@ -36,6 +36,7 @@ NAMED = {
     "prepare_fresh": list(DATA.values()),
     "train_baseline": list(NETS.values()),
     "measure_gradients": list(NETS.values()),
+    "expand_depth": list(NETS.values()),
     "expand_width": list(NETS.values()),
     "expand_chain": list(NETS.values()),
     "collect": list(SCHEMAS.values()),
@@ -445,7 +446,7 @@ def test_an_edit_to_a_net_concerns_that_net_only(package: Path, plan: Plan) -> N
 
 def test_known_edits_concern_known_stages(package: Path, plan: Plan) -> None:
     """Symptom of snakemake #412 and #3456 at once: exactly the stages that use a module, and none besides."""
-    trained = {"train_baseline", "expand_width", "expand_chain"}
+    trained = {"train_baseline", "expand_depth", "expand_width", "expand_chain"}
     rules = {
         "claims/rebound.py": {"evaluate_claims"},
         "training/optimisers.py": trained,
@@ -456,9 +457,10 @@ def test_known_edits_concern_known_stages(package: Path, plan: Plan) -> None:
         "data/card.py": {"describe_dataset"},
         "data/local.py": set(),  # not in this config
         "artefacts/downloads.py": set(),
-        "measure/gradients.py": {"measure_gradients", "expand_width", "expand_chain"},
+        "measure/gradients.py": {"measure_gradients", "expand_depth", "expand_width", "expand_chain"},
         "expansion/widening.py": {"expand_width"},
         "expansion/chain.py": {"expand_chain"},
+        "expansion/choice.py": {"expand_depth"},
         "figures/style.py": {"draw_figure", "release"},
         "figures/learning_curves.py": {"draw_figure"},
         "artefacts/tables.py": set(),
@@ -499,7 +501,7 @@ def test_plan_hands_over_the_modules_that_a_config_names(plan: Plan, monkeypatch
         assert stage == f"jumpboard.stages.{one.rule}"
         assert set(named) <= set(NAMED.get(one.rule, []))
         match one.rule:
-            case "train_baseline" | "measure_gradients" | "expand_width" | "expand_chain":
+            case "train_baseline" | "measure_gradients" | "expand_depth" | "expand_width" | "expand_chain":
                 assert named == [NETS[configuration.config["nets"][one.keys["arch"]]["family"]]]
             case "prepare_dataset":
                 assert named == [DATA[configuration.datasets[one.keys["dataset"]]["loader"]]]

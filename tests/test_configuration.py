@@ -59,6 +59,17 @@ BASE: dict[str, Any] = {
             "zip": {"depth": [3], "width": [4], "samples": [200]},
         },
     ],
+    "expansions": [
+        {
+            "dataset": "mnist1d",
+            "arch": "resmlp",
+            "reference": "final",
+            "training": "resmlp",
+            "scratch": [0.5],
+            "splits": {"train": 100, "test": 100},
+            "steps": {"lowest": 0.01, "highest": 0.1, "count": 3},
+        }
+    ],
     "resources": {"train_baseline": {"threads": 1}},
 }
 NAN, INFINITY = math.nan, math.inf
@@ -166,6 +177,16 @@ def test_configs_of_the_checkout_have_folders_of_their_own() -> None:
         ("grid.0.zip", {"depth": [1]}, ["grid[0]", "each of depth, width, samples once"]),
         ("grid.0.product", {"depth": [1], "width": [1]}, ["grid[0]", "once"]),
         ("grid.0", BLOCK, ["grid[0]", "once"]),
+        ("expansions.0.steps.lowest", 0.5, ["expansions[0].steps.lowest is 0.5", "less than highest, 0.1"]),
+        ("expansions.0.steps.count", 1, ["expansions[0].steps.count is 1", "at least 2"]),
+        ("expansions.0.scratch", [1.5], ["expansions[0].scratch[0] is 1.5", "at most 1"]),
+        ("expansions.0.training", "fast", ["expansions[0].training is 'fast'", "not defined", "resmlp, resnet"]),
+        ("expansions.0.reference", "init", ["expansions[0].reference"]),
+        ("expansions.0.reference", "loss_1", ["expansions[0] has checkpoint 'loss_1'", "best_validation, final"]),
+        ("expansions.0.dataset", "mnist5k", ["expansions[0] is of mnist5k/resmlp, which the grid lacks"]),
+        ("expansions.0.only", {"depth": [3]}, ["expansions[0].only is {'depth': [3]}, which no cell"]),
+        ("expansions.0.splits.fresh", 10, ["expansions[0].splits.fresh is 10", "at least 40"]),
+        ("expansions.0.splits.validation", 50, ["'validation' in 'expansions[0].splits' is not known"]),
     ],
 )
 def test_mistakes_are_refused_in_one_line(place: str, value: Any, parts: list[str]) -> None:

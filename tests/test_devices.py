@@ -198,7 +198,7 @@ def test_gres_is_taken_out_of_the_config() -> None:
     assert take_gres(config) == "gpu:a100"
     assert config == {"device": "auto"}
     assert take_gres(config) is None
-    for name in ("gpu:1", "gpu 1", "--gres=gpu", "gpu:a:1", "'gpu'", ""):
+    for name in ("1gpu", "gpu 1", "--gres=gpu", "gpu:a:1", "'gpu'", ""):
         with pytest.raises(InputError, match="gres is"):
             take_gres({"gres": name})
 

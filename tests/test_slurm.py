@@ -24,7 +24,7 @@ from test_workflow import INVENTORY, RUN, TINY, copy_checkout, environment, snak
 COMMANDS = ("sbatch", "srun", "squeue", "sacct", "scancel", "sinfo", "scontrol")
 CELL = "waves/resmlp/depth_2/width_4/samples_200"
 TRAINED = f"{RUN}/results/train_baseline/metrics/{CELL}.parquet"
-REMOTE = {"prepare_fresh", "train_baseline", "measure_gradients"}
+REMOTE = {"prepare_fresh", "train_baseline", "measure_gradients", "expand_depth"}
 FAST = [
     "--latency-wait=1", "--slurm-status-command=squeue", "--slurm-init-seconds-before-status-checks=1",
     "--seconds-between-status-checks=1",
@@ -83,9 +83,12 @@ class Stand:
         self.place, self.bin, self.notes = copy_checkout(folder / "a clone"), folder / "bin", folder / "notes"
         config: dict[str, Any] = copy.deepcopy(TINY)
         config["grid"] = [{**TINY["grid"][1], "product": {"depth": [2], "width": [4], "samples": [200]}}]
+        config["expansions"] = [{**TINY["expansions"][0], "only": {"depth": [2]}}]
+        config |= {"widenings": [], "chains": []}
         config["resources"] = {
             "train_baseline": {"threads": 2, "mem_mb": 2500, "runtime": 45},
             "measure_gradients": {"threads": 1, "mem_mb": 3500, "runtime": 25},
+            "expand_depth": {"threads": 1, "mem_mb": 1500, "runtime": 15, "gpu": 1},
         }
         (self.place / "tiny.yaml").write_text(yaml.safe_dump(config))
         (self.place / "tiny_datasets.yaml").write_text(yaml.safe_dump(INVENTORY))
@@ -193,12 +196,13 @@ def test_only_training_measuring_and_fresh_samples_are_submitted(stand: Stand) -
     assert done.returncode == 0, done.stdout
     submitted, steps = stand.words("sbatch"), stand.words("srun")
     assert submitted.keys() == steps.keys() == REMOTE
-    assert len(list(stand.notes.glob("sbatch.*"))) == 3
+    assert len(list(stand.notes.glob("sbatch.*"))) == 4
     for words in (submitted, steps):
         assert {rule: gpu_words(words[rule]) for rule in REMOTE} == {
             "prepare_fresh": [],
             "train_baseline": ["--gpus=1"],
             "measure_gradients": ["--gpus=1"],
+            "expand_depth": ["--gpus=1"],
         }
     assert "--cpus-per-task=2" in submitted["train_baseline"]
     assert "--cpus-per-task=2" in steps["train_baseline"]

@@ -50,7 +50,10 @@ TINY = {
     **{name: f"{RUN}/{name}" for name in ("results", "figures", "logs")},
     "datasets": "tiny_datasets.yaml",
     "nets": {"resnet_bn": {"stem_stride": 1}},
-    "trainings": {name: copy.deepcopy(SHORT) for name in ("resmlp", "resnet")},
+    "trainings": {
+        **{name: copy.deepcopy(SHORT) for name in ("resmlp", "resnet")},
+        "expansion_resmlp": {"steps": 2, "evaluate_every": 2, "state_every": 1},
+    },
     "grid": [
         {
             "dataset": "digits", "arch": "resnet_bn", "training": "resnet", "seeds": [0, 1],
@@ -65,6 +68,13 @@ TINY = {
         {
             "dataset": "waves", "arch": "resmlp", "only": {"depth": [2]}, "checkpoints": ["init", "final"],
             "splits": {"test": 60, "fresh": 60}, "blocks": 3, "pool": 20, "permutations": 1, "heat_maps": [0.5],
+        },
+    ],
+    "expansions": [
+        {
+            "dataset": "waves", "arch": "resmlp", "only": {"depth": [1]}, "reference": "final", "scratch": [1],
+            "training": "resmlp", "splits": {"train": 60, "test": 60, "fresh": 60},
+            "steps": {"lowest": 0.01, "highest": 0.1, "count": 2},
         },
     ],
     "widenings": [
@@ -365,7 +375,7 @@ def test_edit_to_the_measuring_reruns_no_training(working: Path, jobs: dict[str,
     drawn = {job for job, keys in jobs.items() if "figure" in keys and FIGURES[keys["figure"]].table in tables}
     now = planned(working)
     assert now - {"evaluate_claims"} == measured | collected | drawn | {"write_manifest"}
-    assert len(measured) == 1
+    assert len(measured) == 2
 
 
 def test_further_cell_is_the_only_one_trained(working: Path) -> None:
