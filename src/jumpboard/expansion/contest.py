@@ -112,7 +112,7 @@ class Contest:
             "status": "trained" if alive else "diverged",
             "steps": steps,
             "parameters": net.parameter_count(),
-            "trained_parameters": net.parameter_count() if training.free is None else int(training.free.sum()),
+            "trained_parameters": net.parameter_count() if training.free is None else int(training.free.count_nonzero()),
             "training_flops": float(3 * net.forward_flops() * training.batches.batch * steps),
             **loss_columns("old", old),
             **loss_columns("trained", end),
