@@ -2,8 +2,8 @@
 
     logits = head(block_L(... block_1(stem(x))))        site l lies after l blocks
 
-Any model that `cutting` can take apart and prove to be such a chain: ResNets and their kin, RegNet, ConvNeXt, ViT. Its
-blocks and the units of its stream are what they are: depth and width must be the model's own. Classes, channels and
+Any model that `cutting` can take apart and prove to be such a chain of residual blocks: ResNets and their kin, RegNet,
+ConvNeXt, ViT. Its blocks and the units of its stream are what they are: depth and width must be the model's own. Classes, channels and
 picture size come from the data set. Leaves have timm's names. Positions are those of the map, or the tokens, class
 token included. Of distilled ViTs the logits are the mean of both heads, as timm gives them.
 
