@@ -222,6 +222,9 @@ WRITERS: dict[str, Callable[[Leaves, Path], None]] = {
     "plain.safetensors": save_file,
     "plain.pth": torch.save,
     "wrapped.pth": lambda tensors, path: torch.save({"epoch": 3, "state_dict": tensors}, path),
+    "trained.pth": lambda tensors, path: torch.save(
+        {name: nn.Parameter(one) if one.is_floating_point() else one for name, one in tensors.items()}, path
+    ),
     "parallel.pt": lambda tensors, path: torch.save({"model": {f"module.{n}": t for n, t in tensors.items()}}, path),
     "half.safetensors": lambda tensors, path: save_file(
         {name: one.bfloat16() if one.is_floating_point() else one for name, one in tensors.items()}, path
@@ -285,6 +288,11 @@ def without(name: str) -> Callable[[Leaves], Any]:
         ("a.pth", None, 3, "no such file"),
         ("a.safetensors", "cut", 3, "cannot be read"),
         ("a.pth", "cut", 3, "cannot be read"),
+        ("a.pth", lambda own: {"state_dict": own, "state_dict_ema": own}, 3, "under 'state_dict' and 'state_dict_ema'"),
+        ("a.pth", lambda own: {"model": own, "model_ema": own}, 3, "holds weights under 'model' and 'model_ema'; acc"),
+        ("a.pth", lambda own: {"model_ema": own}, 3, "key 'model_ema' holds dict; accepted: tensors by name"),
+        ("a.pth", "folder", 3, "is a folder; accepted: one file, .safetensors, .pth, .pt"),
+        ("a", "folder", 3, "is a folder; accepted: one file, .safetensors, .pth, .pt"),
     ],
 )
 def test_weights_of_another_net_are_refused(file: str, change: Any, classes: int, says: str, tmp_path: Path) -> None:
@@ -292,6 +300,8 @@ def test_weights_of_another_net_are_refused(file: str, change: Any, classes: int
     path = tmp_path / file
     if callable(change):
         (save_file if file.endswith("tensors") else torch.save)(change(stored(net_of("test_resnet"))), path)
+    elif change == "folder":
+        path.mkdir()
     elif change:
         WRITERS[f"plain{path.suffix}"](stored(net_of("test_resnet")), path)
         path.write_bytes(path.read_bytes()[:-5000])
@@ -301,6 +311,46 @@ def test_weights_of_another_net_are_refused(file: str, change: Any, classes: int
     assert text.startswith(str(path))
     assert says in text
     assert "\n" not in text
+
+
+def with_one(value: float) -> Callable[[Tensor], Tensor]:
+    return lambda leaf: leaf.index_fill(0, torch.tensor([1]), value)
+
+
+@pytest.mark.parametrize(
+    ("file", "leaf", "change", "says"),
+    [
+        ("a.pth", "fc.weight", Tensor.to_sparse, "is a sparse tensor; accepted: dense tensors with values"),
+        ("a.pth", "fc.weight", Tensor.to_sparse_csr, "is a sparse tensor; accepted: dense tensors with values"),
+        ("a.pth", "fc.weight", lambda leaf: leaf.to("meta"), "is a meta tensor; accepted: dense tensors with values"),
+        ("a.pth", "fc.weight", lambda leaf: torch.nested.nested_tensor([leaf]), "is a nested tensor; accepted: dense"),
+        (
+            "a.pth",
+            "fc.weight",
+            lambda leaf: torch.quantize_per_tensor(leaf, 0.1, 0, torch.qint8),
+            "is a quantised tensor; accepted: dense tensors with values",
+        ),
+        ("a.pth", "fc.weight", lambda leaf: leaf.to(torch.complex64), "is of torch.complex64; accepted: floating poi"),
+        ("a.safetensors", "fc.bias", Tensor.int, "is of torch.int32; accepted: floating point"),
+        ("a.safetensors", "bn1.running_mean", Tensor.bool, "is of torch.bool; accepted: floating point"),
+        ("a.safetensors", "fc.bias", with_one(float("nan")), "holds NaN or infinite values; accepted: finite float32"),
+        ("a.safetensors", "fc.bias", with_one(-float("inf")), "holds NaN or infinite values; accepted: finite float32"),
+        ("a.pth", "fc.bias", lambda leaf: with_one(1e300)(leaf.double()), "holds NaN or infinite values; accepted: fi"),
+        ("a.pth", "bn1.running_var", with_one(-0.5), "holds the variance -0.5; accepted: 0 or more"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")  # torch warns of some kinds of tensor where they are made
+def test_leaves_that_are_no_usable_numbers_are_named(
+    file: str, leaf: str, change: Callable[[Tensor], Tensor], says: str, tmp_path: Path
+) -> None:
+    """They would end in a traceback far from the file, or be measured as a net of NaN or of rounded weights."""
+    path, tensors = tmp_path / file, stored(net_of("test_resnet"))
+    tensors[leaf] = change(tensors[leaf])
+    WRITERS[f"plain{path.suffix}"](tensors, path)
+    with pytest.raises(InputError) as caught:
+        with_weights(path).initial_leaves(np.random.default_rng(0))
+    assert str(caught.value).startswith(f"{path}: leaf '{leaf}' {says}")
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
