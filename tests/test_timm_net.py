@@ -19,7 +19,7 @@ from jumpboard.measure.gradients import site_gradients
 from jumpboard.nets.base import check_leaves, forward, run_from, run_to
 from jumpboard.nets.cutting import cut
 from jumpboard.nets.registry import build_net
-from jumpboard.nets.timm_net import TimmNet
+from jumpboard.nets.timm_net import TimmNet, skeleton
 from jumpboard.training.engine import Training, TrainingData
 from jumpboard.training.recipe import Optimiser, Recipe
 from oracles.plain_timm import plain_timm
@@ -222,6 +222,9 @@ WRITERS: dict[str, Callable[[Leaves, Path], None]] = {
     "plain.safetensors": save_file,
     "plain.pth": torch.save,
     "wrapped.pth": lambda tensors, path: torch.save({"epoch": 3, "state_dict": tensors}, path),
+    "trained.pth": lambda tensors, path: torch.save(
+        {name: nn.Parameter(one) if one.is_floating_point() else one for name, one in tensors.items()}, path
+    ),
     "parallel.pt": lambda tensors, path: torch.save({"model": {f"module.{n}": t for n, t in tensors.items()}}, path),
     "half.safetensors": lambda tensors, path: save_file(
         {name: one.bfloat16() if one.is_floating_point() else one for name, one in tensors.items()}, path
@@ -285,6 +288,11 @@ def without(name: str) -> Callable[[Leaves], Any]:
         ("a.pth", None, 3, "no such file"),
         ("a.safetensors", "cut", 3, "cannot be read"),
         ("a.pth", "cut", 3, "cannot be read"),
+        ("a.pth", lambda own: {"state_dict": own, "state_dict_ema": own}, 3, "under 'state_dict' and 'state_dict_ema'"),
+        ("a.pth", lambda own: {"model": own, "model_ema": own}, 3, "holds weights under 'model' and 'model_ema'; acc"),
+        ("a.pth", lambda own: {"model_ema": own}, 3, "key 'model_ema' holds dict; accepted: tensors by name"),
+        ("a.pth", "folder", 3, "is a folder; accepted: one file, .safetensors, .pth, .pt"),
+        ("a", "folder", 3, "is a folder; accepted: one file, .safetensors, .pth, .pt"),
     ],
 )
 def test_weights_of_another_net_are_refused(file: str, change: Any, classes: int, says: str, tmp_path: Path) -> None:
@@ -292,6 +300,8 @@ def test_weights_of_another_net_are_refused(file: str, change: Any, classes: int
     path = tmp_path / file
     if callable(change):
         (save_file if file.endswith("tensors") else torch.save)(change(stored(net_of("test_resnet"))), path)
+    elif change == "folder":
+        path.mkdir()
     elif change:
         WRITERS[f"plain{path.suffix}"](stored(net_of("test_resnet")), path)
         path.write_bytes(path.read_bytes()[:-5000])
@@ -303,12 +313,60 @@ def test_weights_of_another_net_are_refused(file: str, change: Any, classes: int
     assert "\n" not in text
 
 
+def with_one(value: float) -> Callable[[Tensor], Tensor]:
+    return lambda leaf: leaf.index_fill(0, torch.tensor([1]), value)
+
+
+@pytest.mark.parametrize(
+    ("file", "leaf", "change", "says"),
+    [
+        ("a.pth", "fc.weight", Tensor.to_sparse, "is a sparse tensor; accepted: dense tensors with values"),
+        ("a.pth", "fc.weight", Tensor.to_sparse_csr, "is a sparse tensor; accepted: dense tensors with values"),
+        ("a.pth", "fc.weight", lambda leaf: leaf.to("meta"), "is a meta tensor; accepted: dense tensors with values"),
+        ("a.pth", "fc.weight", lambda leaf: torch.nested.nested_tensor([leaf]), "is a nested tensor; accepted: dense"),
+        (
+            "a.pth",
+            "fc.weight",
+            lambda leaf: torch.quantize_per_tensor(leaf, 0.1, 0, torch.qint8),
+            "is a quantised tensor; accepted: dense tensors with values",
+        ),
+        ("a.pth", "fc.weight", lambda leaf: leaf.to(torch.complex64), "is of torch.complex64; accepted: floating poi"),
+        ("a.safetensors", "fc.bias", Tensor.int, "is of torch.int32; accepted: floating point"),
+        ("a.safetensors", "bn1.running_mean", Tensor.bool, "is of torch.bool; accepted: floating point"),
+        ("a.safetensors", "fc.bias", with_one(float("nan")), "holds NaN or infinite values; accepted: finite float32"),
+        ("a.safetensors", "fc.bias", with_one(-float("inf")), "holds NaN or infinite values; accepted: finite float32"),
+        ("a.pth", "fc.bias", lambda leaf: with_one(1e300)(leaf.double()), "holds NaN or infinite values; accepted: fi"),
+        ("a.pth", "bn1.running_var", with_one(-0.5), "holds the variance -0.5; accepted: 0 or more"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")  # torch warns of some kinds of tensor where they are made
+def test_leaves_that_are_no_usable_numbers_are_named(
+    file: str, leaf: str, change: Callable[[Tensor], Tensor], says: str, tmp_path: Path
+) -> None:
+    """They would end in a traceback far from the file, or be measured as a net of NaN or of rounded weights."""
+    path, tensors = tmp_path / file, stored(net_of("test_resnet"))
+    tensors[leaf] = change(tensors[leaf])
+    WRITERS[f"plain{path.suffix}"](tensors, path)
+    with pytest.raises(InputError) as caught:
+        with_weights(path).initial_leaves(np.random.default_rng(0))
+    assert str(caught.value).startswith(f"{path}: leaf '{leaf}' {says}")
+    assert "\n" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("model", "depth", "width", "shape", "says"),
     [
         ("resnet18", 8, 32, (3, 32, 32), "depth 8 and width 32 do not fit; depth 8 and width 64 are resnet18's"),
         ("resnet18", 9, 64, (3, 32, 32), "depth 9 and width 64 do not fit; depth 8 and width 64 are resnet18's"),
         ("resnt18", 8, 64, (3, 32, 32), "model 'resnt18' is not known; nearest: resnet18"),
+        (
+            "resnet18.a1_in1k",
+            8,
+            64,
+            (3, 32, 32),
+            "model 'resnet18.a1_in1k' holds the tag of pretrained weights; accepted",
+        ),
+        ("resnet18.a1_in1k", 8, 64, (3, 32, 32), "accepted: 'resnet18', with the file of the weights under 'weights'"),
         ("hf-hub:timm/resnet18.a1_in1k", 8, 64, (3, 32, 32), "is not known; nearest:"),
         ("resnet18", 8, 64, (40,), "input shape (40,) must be (channels, height, width)"),
         ("vit_tiny_patch16_224", 12, 192, (3, 28, 28), "patches of 16 x 16, of which (3, 28, 28) is no multiple"),
@@ -316,7 +374,8 @@ def test_weights_of_another_net_are_refused(file: str, change: Any, classes: int
         ("densenet121", 58, 64, (3, 32, 32), "no residual blocks where they are looked for; supported are"),
         ("vgg11", 8, 64, (3, 32, 32), "no residual blocks where they are looked for; supported are"),
         ("swin_tiny_patch4_window7_224", 12, 96, (3, 224, 224), "no residual blocks where they are looked for; supp"),
-        ("efficientnet_b0", 16, 32, (3, 32, 32), "efficientnet_b0 on inputs of shape (3, 32, 32) cannot be used"),
+        ("efficientnet_b0", 16, 32, (3, 32, 32), "(a part alone fails: Invalid channel dimensions); supported are"),
+        ("mobilenetv2_050", 16, 32, (3, 32, 32), "used: its forward pass is not stem, blocks and head one after the"),
         ("eva02_tiny_patch14_224", 12, 192, (3, 28, 28), "not stem, blocks and head one after the other; supported"),
         ("test_mambaout", 4, 32, (3, 64, 64), "no map with the channels in front; supported are"),
         ("hiera_tiny_224", 16, 96, (3, 224, 224), "its stream is no sequence of tokens; supported are"),
@@ -332,8 +391,69 @@ def test_what_does_not_fit_is_refused_in_one_line(
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "model", ["mobilenetv1_100", "lcnet_050", "vovnet39a", "hgnet_tiny", "repvgg_a0", "mobileone_s0"]
+)
+def test_nets_without_skips_are_refused(model: str) -> None:
+    """They are cut as ResNets are, but have no residual stream: their numbers would stand beside those of ResNets."""
+    with pytest.raises(InputError, match="its block 1 adds nothing to its input; supported are") as caught:
+        skeleton(model, (3, SIDE, SIDE), CLASSES, train=False)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("train", [False, True], ids=["evaluated", "trained"])
+@pytest.mark.parametrize(
+    ("model", "depth"),
+    [
+        ("resnet26t", 8),  # pooled and projected shortcuts
+        ("seresnet50", 16),
+        ("resnetblur18", 8),
+        ("resnetv2_50d", 16),  # an activation ahead of projections
+        ("nf_resnet50", 16),
+        ("nfnet_l0", 12),
+        ("regnety_002", 13),
+        ("convnextv2_atto", 12),
+        ("deit3_small_patch16_224", 12),  # layer scale
+        ("poolformer_s12", 12),  # one branch of two is linear
+        ("edgenext_xx_small", 12),
+        ("inception_next_atto", 12),
+        ("darknet53", 23),  # an activation behind projections
+    ],
+)
+def test_residual_nets_are_taken(model: str, depth: int, train: bool) -> None:
+    """A shortcut may be projected, pooled, scaled or normed; refusing it would shut out most ResNets."""
+    assert len(skeleton(model, (3, SIDE, SIDE), CLASSES, train).parts.streams) == depth + 1
+
+
+class Block(nn.Module):
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind, self.first, self.second = kind, nn.Conv2d(6, 6, 1), nn.Conv2d(6, 6, 1)
+
+    def forward(self, z: Tensor) -> Tensor:
+        branch = self.second(functional.hardswish(self.first(z)))
+        match self.kind:
+            case "in place":
+                return z.add_(branch)
+            case "no skip":
+                return branch
+            case "linear branches":
+                return functional.relu(self.first(z) + self.second(z) + z)
+            case "skip of a layer inside":
+                inside = functional.relu(self.first(z))
+                return inside + self.second(functional.relu(inside))
+            case "plain layers behind the skip":
+                return functional.relu(self.first(functional.relu(z + branch)))
+            case "gate":
+                return z * branch.sigmoid()
+            case "concatenation":
+                return self.first(torch.cat([z, branch], 1)[:, 3:9])
+            case _:
+                return functional.relu(z + branch)
+
+
 class Planted(nn.Module):
-    """A chain of two blocks, with one fault or none."""
+    """A chain of three blocks, with one fault or none."""
 
     num_features = 6
 
@@ -341,7 +461,7 @@ class Planted(nn.Module):
         super().__init__()
         self.fault = fault
         self.stem, self.norm, self.fc = nn.Conv2d(3, 6, 3, padding=1), nn.BatchNorm2d(6), nn.Linear(6, CLASSES)
-        self.blocks = nn.Sequential(nn.Conv2d(6, 6, 1), nn.ReLU(inplace=fault == "in place"), nn.Conv2d(6, 6, 1))
+        self.blocks = nn.Sequential(Block(""), Block(fault), Block(""))
         self.drop = nn.Dropout(0.1 if fault == "dropout" else 0.0)
 
     def forward_features(self, x: Tensor) -> Tensor:
@@ -369,6 +489,12 @@ class Planted(nn.Module):
         ("in place", "it changes its stream in place"),
         ("dropout", "it draws random numbers (aten.bernoulli_.float: dropout or stochastic depth)"),
         ("two heads", "its output is not one row of 3 logits for each sample"),
+        ("no skip", "its block 2 adds nothing to its input"),
+        ("linear branches", "its block 2 adds nothing to its input"),
+        ("skip of a layer inside", "its block 2 adds nothing to its input"),
+        ("plain layers behind the skip", "its block 2 adds nothing to its input"),
+        ("gate", "its block 2 adds nothing to its input"),
+        ("concatenation", "its block 2 adds nothing to its input"),
     ],
 )
 def test_a_forward_pass_that_is_no_chain_is_found_out(fault: str, says: str) -> None:

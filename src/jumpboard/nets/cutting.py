@@ -6,7 +6,7 @@ Where the blocks are is read off the model's attributes (`LAYOUTS`): in `layer1`
 `stages`, or in `blocks`. What a stage does ahead of its first block (downsampling) belongs to that block. With the
 blocks taken out, the model's own `forward_features` is the stem, and its `forward_head` the head. That this is the
 whole model is not taken on trust: both are traced on the meta device, in the mode they will run in, and must be the
-same list of operations on the same tensors. All else is refused.
+same list of operations on the same tensors. Each block must add to its input (`tracing.Shortcut`). All else is refused.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from jumpboard.errors import InputError
-from jumpboard.nets.tracing import Trace
+from jumpboard.nets.tracing import Shortcut, Trace
 
 BATCH = 2
 LARGER = 64  # times the picture's sides, so that every map grows, also one of a single position
@@ -33,6 +33,7 @@ SUPPORTED = (
     "supported are models that are a stem, residual blocks in layer1 to layer4, s1 to s4, stages or blocks, and a head:"
     " ResNet, ResNetV2, RegNet, ConvNeXt, ViT, DeiT and the like"
 )
+NO_CHAIN = "its forward pass is not stem, blocks and head one after the other"
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,8 @@ def cut(model: nn.Module, name: str, input_shape: tuple[int, ...], classes: int)
     """The parts of a model on the meta device, which is taken apart.
 
     Raises InputError, with the reason and what is supported, for a model that is not such a chain, whose stream is not
-    positions x units or units x map, that changes a stream in place, or that draws random numbers.
+    positions x units or units x map, that changes a stream in place, that draws random numbers, or with a block that
+    adds nothing to its input.
     """
     try:
         return _cut(model, input_shape, classes)
@@ -110,18 +112,23 @@ def _cut(model: nn.Module, input_shape: tuple[int, ...], classes: int) -> Parts:
     if whole.random is not None:
         raise _NotAChainError(f"it draws random numbers ({whole.random}: dropout or stochastic depth)")
     modules = _taken_apart(model)
-    streams, ends = [x], [0]
+    streams, ends, plain = [x], [0], []
     with torch.no_grad(), pieces:
-        for module in modules:
+        for index, module in enumerate(modules):
             z = streams[-1]
             version = z._version
-            streams.append(module(z))
+            with Shortcut(z) as shortcut:
+                streams.append(_run(module, z))
             ends.append(len(pieces.entries))
             if z._version != version:
                 raise _NotAChainError("it changes its stream in place")
+            if 0 < index < len(modules) - 1 and not shortcut.adds(streams[-1]):
+                plain.append(index)
     if pieces.entries != whole.entries:
-        raise _NotAChainError("its forward pass is not stem, blocks and head one after the other")
+        raise _NotAChainError(NO_CHAIN)
     _check_streams(model, modules, streams[1:-1], input_shape)
+    if plain:
+        raise _NotAChainError(f"its block {plain[0]} adds nothing to its input")
     parts = []
     for module, start, stop in zip(modules, ends, ends[1:], strict=False):
         read = {label for _, labels in pieces.entries[start:stop] for label in labels}
@@ -129,6 +136,16 @@ def _cut(model: nn.Module, input_shape: tuple[int, ...], classes: int) -> Parts:
         parts.append(Part(module, {inner: outer for inner, outer in own.items() if outer in read}))
     shapes = tuple(tuple(stream.shape[1:]) for stream in streams[1:-1])
     return Parts(tuple(parts), shapes, counter.get_total_flops() // BATCH)
+
+
+def _run(module: nn.Module, z: Tensor) -> Tensor:
+    """A part alone. The whole has run, so that a part that fails is fed what the model does not feed it."""
+    try:
+        out: Tensor = module(z)
+    except Exception as error:  # models written by others raise whatever they like
+        reason = str(error).partition("\n")[0] or type(error).__name__
+        raise _NotAChainError(f"{NO_CHAIN} (a part alone fails: {reason})") from None
+    return out
 
 
 def _taken_apart(model: Any) -> list[nn.Module]:

@@ -11,13 +11,19 @@ from jumpboard.errors import InputError
 def create(name: str, input_shape: tuple[int, ...], classes: int) -> nn.Module:
     """The model with random weights from torch's global generator; on the meta device without weights.
 
-    Raises InputError for a name that timm does not have, with the nearest ones, and for pictures that the model cannot
-    take.
+    Raises InputError for a name that timm does not have, with the nearest ones, or that holds the tag of pretrained
+    weights, and for pictures that the model cannot take.
     """
     import timm
     from timm.models import get_pretrained_cfg
 
     known = timm.list_models()
+    untagged = name.partition(".")[0]
+    if name != untagged and untagged in known:
+        raise InputError(
+            f"timm: model '{name}' holds the tag of pretrained weights; accepted: '{untagged}', with the file of the"
+            " weights under 'weights'"
+        )
     if name not in known:
         near = difflib.get_close_matches(name, known, n=3, cutoff=0.0)
         raise InputError(f"timm: model '{name}' is not known; nearest: {', '.join(near)}")

@@ -2,10 +2,10 @@
 
     logits = head(block_L(... block_1(stem(x))))        site l lies after l blocks
 
-Any model that `cutting` can take apart and prove to be such a chain: ResNets and their kin, RegNet, ConvNeXt, ViT. Its
-blocks and the units of its stream are what they are: depth and width must be the model's own. Classes, channels and
-picture size come from the data set. Leaves have timm's names. Positions are those of the map, or the tokens, class
-token included. Of distilled ViTs the logits are the mean of both heads, as timm gives them.
+Any model that `cutting` can take apart and prove to be such a chain of residual blocks: ResNets and their kin, RegNet,
+ConvNeXt, ViT. Its blocks and the units of its stream are what they are: depth and width must be the model's own.
+Classes, channels and picture size come from the data set. Leaves have timm's names. Positions are those of the map, or
+the tokens, class token included. Of distilled ViTs the logits are the mean of both heads, as timm gives them.
 
 In train mode a model that draws random numbers (dropout, stochastic depth) is refused. BatchNorm's count of batches is
 no leaf: with a fixed momentum, as timm has it, it changes nothing.
@@ -28,7 +28,7 @@ from jumpboard.errors import InputError
 from jumpboard.nets.base import Leaves, Net, Site, check_leaves
 from jumpboard.nets.cutting import Part, Parts, cut, named_tensors
 from jumpboard.nets.timm_models import create
-from jumpboard.nets.weights import read_weights
+from jumpboard.nets.weights import check_numbers, read_weights
 
 COUNT = "num_batches_tracked"
 MULTIPLIERS = ("weight", "gamma")
@@ -110,7 +110,7 @@ class TimmNet(Net):
         """timm's own initial weights, from a torch seed drawn from `generator`; or those of the file, whatever the
         generator.
 
-        Raises InputError where the file's tensors are not those of the model.
+        Raises InputError where the file's tensors are not those of the model, or are no usable numbers.
         """
         tensors = self._drawn(generator) if self.weights is None else self._read(Path(self.weights))
         return {name: tensors[name].float().numpy() for name in {**self.parameter_shapes(), **self.buffer_shapes()}}
@@ -131,6 +131,7 @@ class TimmNet(Net):
                     f" {self.classes}; accepted: weights for the data set's own classes"
                 )
         check_leaves(self, tensors, str(path))
+        check_numbers(path, tensors)
         return tensors
 
     def _run(self, place: int, leaves: Leaves, z: Tensor, train: bool) -> Tensor:
