@@ -20,6 +20,7 @@ from jumpboard.artefacts.tables import read_header, read_table
 from jumpboard.configuration.inventory import OF_COPIES, ROWS, WORDS, card_params, row_params
 from jumpboard.configuration.load import Configuration, load_files, merged, read_yaml, resolve
 from jumpboard.configuration.plan import Plan
+from jumpboard.configuration.selection import SECTIONS
 from jumpboard.configuration.validation import schema
 from jumpboard.configuration.workflow import open_run
 from jumpboard.data.card import sha256_of_rows
@@ -44,7 +45,8 @@ CIFAR_GRID = [
         "product": {"depth": [3], "width": [2], "samples": [100]},
     }
 ]
-CIFAR = {**merged(CONFIG, {"grid": CIFAR_GRID}), "measurements": []}
+NO_BLOCKS: dict[str, Any] = {section: [] for section in SECTIONS.values()}
+CIFAR = {**merged(CONFIG, {"grid": CIFAR_GRID}), **NO_BLOCKS}
 
 
 def plan(config: dict[str, Any], **entries: dict[str, Any]) -> Plan:
@@ -342,7 +344,7 @@ def clone(tmp_path: Path) -> Path:
     (place / "own_datasets.yaml").write_text(yaml.safe_dump({**INVENTORY, "own": own}))
     grid = [{**CIFAR_GRID[0], "dataset": "own", "product": {"depth": [3], "width": [2], "samples": [60]}}]
     config = {**{name: f"runs/own/{name}" for name in ("results", "figures", "logs")}, "datasets": "own_datasets.yaml"}
-    (place / "own.yaml").write_text(yaml.safe_dump({**config, "grid": grid, "measurements": []}))
+    (place / "own.yaml").write_text(yaml.safe_dump({**config, "grid": grid, **NO_BLOCKS}))
     pictures.class_folders(place / "copies" / "one", parts)
     pictures.class_folders(tmp_path / "elsewhere", parts)
     return place

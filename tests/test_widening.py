@@ -1,5 +1,5 @@
-"""Widening: the same function before and after, new units that can learn, and an optimiser that goes on as it was. A
-widened net that starts elsewhere would credit width with a change that is none of its own."""
+"""Widening: the same function before and after, and new units that can learn. A widened net that starts elsewhere would
+credit width with a change that is none of its own."""
 
 import math
 from collections.abc import Mapping

@@ -38,6 +38,7 @@ rule describe_dataset:
         card="<results>/describe_dataset/card/{dataset}.parquet",
     log:
         "<logs>/describe_dataset/{dataset}.log",
+    localrule: True
     conda:
         "../../environment.yml"
     threads: resource("prepare_dataset", "threads")

@@ -22,6 +22,7 @@ rule expand_depth:
         mem_mb=resource("expand_depth", "mem_mb"),
         runtime=resource("expand_depth", "runtime"),
         gpu=gpus("expand_depth"),
+        gres=gres("expand_depth"),
     params:
         root=run_root,
         cell=job_params("expand_depth"),
@@ -51,6 +52,7 @@ rule expand_width:
         mem_mb=resource("expand_width", "mem_mb"),
         runtime=resource("expand_width", "runtime"),
         gpu=gpus("expand_width"),
+        gres=gres("expand_width"),
     params:
         root=run_root,
         cell=job_params("expand_width"),
@@ -81,6 +83,7 @@ rule expand_chain:
         mem_mb=resource("expand_chain", "mem_mb"),
         runtime=resource("expand_chain", "runtime"),
         gpu=gpus("expand_chain"),
+        gres=gres("expand_chain"),
     params:
         root=run_root,
         cell=job_params("expand_chain"),

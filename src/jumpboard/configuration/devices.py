@@ -41,6 +41,6 @@ def take_gres(config: MutableMapping[str, Any]) -> str | None:
     name = config.pop("gres", None)
     if name is None:
         return None
-    if not re.fullmatch(r"[A-Za-z]\w*(:[A-Za-z][\w.]*)?", str(name)):
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z]\w*(:\w[\w.]*)?", name):
         raise InputError(f"config: gres is '{name}'; accepted: a name, perhaps with a type, as in gpu or gpu:a100")
-    return str(name)
+    return name

@@ -74,9 +74,13 @@ def source(name: str, entry: Entry, config: Mapping[str, Any]) -> dict[str, Any]
 
 
 def without_places(config: Mapping[str, Any], datasets: Mapping[str, Entry]) -> dict[str, Any]:
-    """Config and inventory as they are stored: the same on every machine."""
+    """Config and inventory as they are stored: the same on every machine. Of a file of weights its name is kept."""
+    nets = {
+        name: {key: Path(value).name if key == "weights" else value for key, value in entry.items()}
+        for name, entry in config["nets"].items()
+    }
     return {
-        "config": {key: value for key, value in config.items() if key not in CONFIG_PLACES},
+        "config": {key: value for key, value in config.items() if key not in CONFIG_PLACES} | {"nets": nets},
         "datasets": {name: {k: v for k, v in entry.items() if k != "path"} for name, entry in datasets.items()},
     }
 

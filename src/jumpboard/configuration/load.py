@@ -29,8 +29,11 @@ class Configuration:
     cells: tuple[Cell, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """What `results/config.json` holds: no place of a machine."""
-        return {**without_places(self.config, self.datasets), "claims": dict(self.claims)}
+        """What `results/config.json` holds: no place of a machine, and of the inventory what the run uses."""
+        used = {cell.dataset for cell in self.cells}
+        used |= {self.datasets[name].get("normalise_as", name) for name in used}
+        datasets = {name: entry for name, entry in self.datasets.items() if name in used}
+        return {**without_places(self.config, datasets), "claims": dict(self.claims)}
 
 
 def read_yaml(path: Path) -> dict[str, Any]:

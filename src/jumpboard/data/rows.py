@@ -58,7 +58,10 @@ def blank(shape: tuple[int, ...], kind: str, scratch: Path | None) -> np.ndarray
     scratch.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=scratch) as file:
         if hasattr(os, "posix_fallocate"):
-            os.posix_fallocate(file.fileno(), 0, math.prod(shape) * np.dtype(kind).itemsize)
+            try:
+                os.posix_fallocate(file.fileno(), 0, math.prod(shape) * np.dtype(kind).itemsize)
+            except OSError as error:
+                raise OSError(error.errno, error.strerror, str(scratch)) from None
         return np.asarray(np.memmap(file, dtype=kind, mode="r+", shape=shape))
 
 

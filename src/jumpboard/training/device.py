@@ -20,7 +20,8 @@ def choose_device(name: str) -> torch.device:
     """
     if name == "cpu" or (name == "auto" and not torch.cuda.is_available()):
         return torch.device("cpu")
-    count, asked = torch.cuda.device_count(), torch.device("cuda" if name == "auto" else name).index
+    count, number = torch.cuda.device_count(), name.partition(":")[2]
+    asked = int(number) if number else None
     if (asked or 0) >= count:
         raise InputError(f"config: device is '{name}', but this machine has {count} CUDA devices")
     names = device_names(count, os.environ)

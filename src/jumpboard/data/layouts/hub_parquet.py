@@ -1,8 +1,8 @@
 """The hub's Parquet layout: `train-*.parquet`, `test-*.parquet`, `validation-*.parquet` in the folder or one below it.
 
 Files that are numbered `-00000-of-00002` must all be there. Column `image` or `img` is a struct whose `bytes` hold a
-picture file; `label` or `fine_label` its class. Files are read
-a few rows at a time, row groups without a row that is asked for not at all.
+picture file; `label` or `fine_label` its class. Files are read a few rows at a time, row groups without a row that is
+asked for not at all.
 """
 
 import re
@@ -42,8 +42,8 @@ def _shard(path: Path) -> tuple[int, int] | None:
 def _check_shards(paths: list[Path]) -> None:
     """Raise InputError, naming the file, where one of a part's numbered files is missing or there is one too many."""
     shards = [_shard(path) for path in paths]
-    count = next((shard[1] for shard in shards if shard), 0)
-    if not count:
+    count = next((shard[1] for shard in shards if shard), None)
+    if count is None:
         return
     wanted = [(number, count) for number in range(count)]
     for place, (path, shard) in enumerate(zip(paths, shards, strict=True)):
