@@ -4,7 +4,9 @@ import io
 import os
 import pickle
 import re
+import shutil
 import tarfile
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,12 +15,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from PIL import Image
 
 import pictures
 from jumpboard.data.draw import draw_rows
 from jumpboard.data.layouts.batch_pickle import read_batch
+from jumpboard.data.layouts.decode import decode
 from jumpboard.errors import InputError
-from pictures import as_png, planted, spec
+from pictures import as_png, as_set, planted, spec
 
 GREY = (1, 28, 28)
 
@@ -74,6 +78,28 @@ def add_member(path: Path, change: Callable[[tarfile.TarInfo], None]) -> None:
             tar.addfile(one, io.BytesIO(content))
 
 
+Members = list[tuple[str, bytes]]
+
+
+def members_changed(path: Path, change: Callable[[Members], Members]) -> None:
+    """The archive with other members; they stand in the order of their names."""
+    with tarfile.open(path) as old:
+        kept = sorted((member.name, old.extractfile(member).read()) for member in old)  # type: ignore[union-attr]
+    with tarfile.open(path, "w:gz") as tar:
+        for name, content in change(kept):
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+
+
+def frames(form: str) -> bytes:
+    """A picture file of two frames or pages."""
+    first, second = (Image.fromarray(x.transpose(1, 2, 0)) for x in planted()["train"].x[:2])
+    buffer = io.BytesIO()
+    first.save(buffer, format=form, save_all=True, append_images=[second])
+    return buffer.getvalue()
+
+
 def linked(target: str, kind: bytes = tarfile.SYMTYPE) -> Callable[[tarfile.TarInfo], None]:
     def change(member: tarfile.TarInfo) -> None:
         member.type, member.linkname = kind, target
@@ -93,7 +119,9 @@ def any_png(folder: Path) -> Path:
     return min(folder.rglob("*.png"))
 
 
-TRAIN, TEST = "train-00000-of-00002.parquet", "test-00000-of-00001.parquet"
+TRAIN, SECOND, TEST = (
+    f"{name}.parquet" for name in ("train-00000-of-00002", "train-00001-of-00002", "test-00000-of-00001")
+)
 ARCHIVE, IMAGES, LABELS = "cifar-10-binary.tar.gz", "train-images-idx3-ubyte", "t10k-labels-idx1-ubyte"
 FAULTS: dict[str, tuple[Any, Callable[[Path], Any], str]] = {
     "empty class folder": (
@@ -105,6 +133,40 @@ FAULTS: dict[str, tuple[Any, Callable[[Path], Any], str]] = {
     "too few classes": (
         pictures.class_folders, lambda c: [emptied(c / "train/class_009"), (c / "train/class_009").rmdir()],
         "train: 9 class folders; the entry says 10",
+    ),
+    "classes that only the other part has": (
+        pictures.class_folders,
+        lambda c: [[emptied(c / f"train/class_{n:03d}"), (c / f"train/class_{n:03d}").rmdir()] for n in (2, 4)],
+        "train: 8 class folders; the entry says 10; missing: class_002, class_004$",
+    ),
+    "too many classes": (
+        pictures.class_folders, lambda c: shutil.copytree(c / "train/class_000", c / "train/backup"),
+        "train: 11 class folders; the entry says 10; too many: backup$",
+    ),
+    "too many classes in all parts": (
+        pictures.class_folders,
+        lambda c: [shutil.copytree(c / part / "class_000", c / part / "zebra") for part in ("train", "test")],
+        "train: 11 class folders; the entry says 10; too many: zebra$",
+    ),
+    "part without class folders": (
+        pictures.class_folders, lambda c: [shutil.move(path, c / "test") for path in (c / "test").glob("*/*.png")]
+        and [folder.rmdir() for folder in (c / "test").iterdir() if folder.is_dir()],
+        "test: has no class folders; accepted: test/<class>/<picture>",
+    ),
+    "linked folder in a class folder": (
+        pictures.class_folders,
+        lambda c: [(c / "train/class_003").rename(c / "real"), (c / "train/class_003").mkdir(),
+                   (c / "train/class_003/images").symlink_to(c / "real")],
+        "train/class_003/images: link to a folder inside a class folder",
+    ),
+    "class folders without train": (
+        pictures.class_folders, lambda c: [shutil.move(path, c) for path in (c / "train").iterdir()]
+        and [(c / "train").rmdir(), shutil.rmtree(c / "test")],
+        "copy: no known layout; .*must lie as train/<class>/",
+    ),
+    "animated picture": (
+        pictures.class_folders, lambda c: any_png(c / "train").write_bytes(frames("PNG")),
+        r"train/class_\d+/\d+.png: holds 2 pictures",
     ),
     "two validation parts": (
         pictures.class_folders, lambda c: [(c / "val").mkdir(), (c / "validation").mkdir()], "holds val and validation",
@@ -166,6 +228,42 @@ FAULTS: dict[str, tuple[Any, Callable[[Path], Any], str]] = {
         lambda c: table_changed(c / TRAIN, replaced("img", first_becomes({"bytes": None, "path": "a"}))),
         f"{TRAIN}: row 0: has no bytes",
     ),
+    "labels twice": (
+        pictures.hub_parquet, lambda c: table_changed(c / TRAIN, lambda t: t.append_column("label", t["label"])),
+        f"{TRAIN}: column 'label' is there 2 times; accepted: once",
+    ),
+    "pictures twice": (
+        pictures.hub_parquet, lambda c: table_changed(c / TEST, lambda t: t.append_column("img", t["label"])),
+        f"{TEST}: column 'img' is there 2 times; accepted: once",
+    ),
+    "bytes that are whole numbers": (
+        pictures.hub_parquet, lambda c: table_changed(c / TRAIN, replaced("img", lambda v: [{"bytes": 7}] * len(v))),
+        f"{TRAIN}: `bytes` of column 'img' are int64; accepted: binary",
+    ),
+    "bytes that are text": (
+        pictures.hub_parquet, lambda c: table_changed(c / TEST, replaced("img", lambda v: [{"bytes": "x"}] * len(v))),
+        f"{TEST}: `bytes` of column 'img' are string; accepted: binary",
+    ),
+    "label above int64": (
+        pictures.hub_parquet,
+        lambda c: table_changed(
+            c / TEST, replaced("label", lambda v: np.array(first_becomes(2**64 - 1)(v), dtype=np.uint64))
+        ),
+        f"{TEST}: row 0: label 18446744073709551615; accepted: 0 to 9",
+    ),
+    "first file of two missing": (
+        pictures.hub_parquet, lambda c: (c / TRAIN).unlink(), f"{TRAIN}: is not there, but train-00001-of-00002.par",
+    ),
+    "second file of two missing": (
+        pictures.hub_parquet, lambda c: (c / SECOND).unlink(), f"{SECOND}: is not there, but {TRAIN} is; copy all 2",
+    ),
+    "file twice": (
+        pictures.hub_parquet, lambda c: shutil.copy(c / SECOND, c / SECOND.replace(".parquet", "-0123abcd.parquet")),
+        f"{SECOND}: not one set with the files beside it; accepted: each of 2 numbers once",
+    ),
+    "whole file beside its pieces": (
+        pictures.hub_parquet, lambda c: shutil.copy(c / SECOND, c / "train.parquet"), "train.parquet: not one set",
+    ),
     "bad bytes in a row": (
         pictures.hub_parquet,
         lambda c: table_changed(c / TEST, replaced("img", first_becomes({"bytes": b"x", "path": "a"}))),
@@ -190,7 +288,28 @@ FAULTS: dict[str, tuple[Any, Callable[[Path], Any], str]] = {
         "test_batch.bin: 61459 bytes are not whole records of 3073",
     ),
     "batch that is not there": (
-        pictures.binary_batches, lambda c: (c / "test_batch.bin").unlink(), "holds no file test_batch.*its test part",
+        pictures.binary_batches, lambda c: (c / "test_batch.bin").unlink(), "test_batch.bin is not there; accepted",
+    ),
+    "a training batch that is not there": (
+        pictures.binary_batches, lambda c: (c / "data_batch_3.bin").unlink(), "copy: data_batch_3.bin is not there",
+    ),
+    "a Python batch that is not there": (
+        pictures.python_batches, lambda c: (c / "data_batch_5").unlink(), "copy: data_batch_5 is not there",
+    ),
+    "a Python test batch that is not there": (
+        pictures.python_batches, lambda c: (c / "test_batch").unlink(), "copy: test_batch is not there",
+    ),
+    "member that is not there": (
+        archive, lambda c: members_changed(c / ARCHIVE, lambda ones: [one for one in ones if "_4" not in one[0]]),
+        f"{ARCHIVE}: data_batch_4.bin is not there; accepted: each of data_batch_1.bin, ",
+    ),
+    "member twice": (
+        archive, lambda c: members_changed(c / ARCHIVE, lambda ones: [*ones, ones[1]]),
+        f"{ARCHIVE}: data_batch_2.bin is there twice",
+    ),
+    "member twice, in two folders": (
+        archive, lambda c: members_changed(c / ARCHIVE, lambda ones: [*ones, ("old/test_batch.bin", ones[-1][1])]),
+        f"{ARCHIVE}: test_batch.bin is there twice",
     ),
     "archive cut short": (
         archive, lambda c: rewritten(c / ARCHIVE, lambda data: data[:-5000]), "archive is cut short",
@@ -263,6 +382,79 @@ def test_faults_of_grey_copies_are_named(tmp_path: Path, name: str) -> None:
     pictures.idx_files(tmp_path / "copy", parts, packed)
     damage(tmp_path / "copy")
     assert re.search(named, refusal(spec(parts), tmp_path / "copy"))
+
+
+def test_hidden_files_and_folders_are_not_read(tmp_path: Path) -> None:
+    """What a desktop, a version control or a packer leaves behind is no class and no picture, wherever it lies;
+    folders below a class folder and linked class folders are part of the copy."""
+    parts, copy = planted(), tmp_path / "copy"
+    pictures.class_folders(copy, parts)
+    for place in ("train", "train/class_001", "train/class_002/more"):
+        for hidden in (".thumbnails/a", "__MACOSX/a"):
+            (copy / place / hidden).mkdir(parents=True)
+            (copy / place / hidden / "0000.png").write_bytes(b"damaged")
+        (copy / place / "._0000.png").write_bytes(b"damaged")
+    for path in list((copy / "train/class_002").glob("00*.png")):
+        path.rename(copy / "train/class_002/more" / path.name)
+    (copy / "train/class_005").rename(tmp_path / "elsewhere")
+    (copy / "train/class_005").symlink_to(tmp_path / "elsewhere")
+    drawn = draw_rows(spec(parts), copy)
+    assert {name: as_set(part) for name, part in drawn.items()} == {name: as_set(part) for name, part in parts.items()}
+
+
+def test_a_member_of_no_whole_records_is_refused_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A few kilobytes of archive can hold a member larger than memory."""
+    path = tmp_path / ARCHIVE
+    pictures.binary_archive(path, planted())
+    members_changed(path, lambda ones: [(name, data + b"x" * ("_1" in name)) for name, data in ones])
+
+    def untouched(*_: Any) -> None:
+        raise AssertionError("the member was read")
+
+    monkeypatch.setattr(tarfile.ExFileObject, "read", untouched)
+    assert re.search(r"data_batch_1.bin: 24585 bytes are not whole records of 3073", refusal(spec(planted()), path))
+
+
+# Picture files
+
+
+@pytest.mark.parametrize("form", ["PNG", "WEBP", "TIFF"])
+def test_a_file_of_several_pictures_is_refused(form: str) -> None:
+    """The first would be taken without a word."""
+    with pytest.raises(InputError, match=r"^here: holds 2 pictures \(frames or pages\); accepted: one$"):
+        decode(frames(form), "here", spec(planted()))
+
+
+@pytest.mark.parametrize("mode", ["I;16", "I", "F"])
+def test_pictures_of_more_than_8_bits_are_not_converted(mode: str) -> None:
+    """Pillow cuts their values off at 255, which leaves a white picture."""
+    values = np.full((32, 32), 4000, dtype={"I;16": np.uint16, "I": np.int32, "F": np.float32}[mode])
+    buffer = io.BytesIO()
+    Image.fromarray(values).save(buffer, format="TIFF")
+    for shape in ([1, 32, 32], [3, 32, 32]):
+        for options in ({}, {"convert": True}):
+            with pytest.raises(InputError, match=f"^here: picture of mode {mode}, more than 8 bits"):
+                decode(buffer.getvalue(), "here", {"shape": shape, "options": options})
+
+
+@pytest.mark.parametrize("factor", [1.5, 2.5])
+def test_a_picture_above_pillow_s_limit_ends_in_one_line(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
+    """Pillow only warns of the smaller ones, in two lines of a log, and goes on."""
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", int(32 * 32 / factor))
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        with pytest.raises(InputError, match=r"^here: picture of more than \d+ pixels; make it smaller$"):
+            decode(as_png(planted()["train"].x[0]), "here", spec(planted()))
+    assert heard == []
+
+
+def test_a_thin_picture_is_not_resized_without_bound() -> None:
+    """Its short side enlarged to 4,096, a line of 20,000 pixels would have 335 billion values."""
+    entry = {"shape": [1, 4096, 4096], "options": {"resize": 4096, "crop": 4096}}
+    with pytest.raises(InputError, match=r"^here: picture of 1 x 20000, too long to be resized to 4096$"):
+        decode(as_png(np.zeros((1, 1, 20000), dtype=np.uint8)), "here", entry)
 
 
 def test_a_copy_must_be_named() -> None:

@@ -20,6 +20,7 @@ from jumpboard.artefacts.tables import read_header, read_table
 from jumpboard.configuration.inventory import OF_COPIES, ROWS, WORDS, card_params, row_params
 from jumpboard.configuration.load import Configuration, load_files, merged, read_yaml, resolve
 from jumpboard.configuration.plan import Plan
+from jumpboard.configuration.selection import SECTIONS
 from jumpboard.configuration.validation import schema
 from jumpboard.configuration.workflow import open_run
 from jumpboard.data.card import sha256_of_rows
@@ -44,7 +45,8 @@ CIFAR_GRID = [
         "product": {"depth": [3], "width": [2], "samples": [100]},
     }
 ]
-CIFAR = {**merged(CONFIG, {"grid": CIFAR_GRID}), "measurements": []}
+NO_BLOCKS: dict[str, Any] = {section: [] for section in SECTIONS.values()}
+CIFAR = {**merged(CONFIG, {"grid": CIFAR_GRID}), **NO_BLOCKS}
 
 
 def plan(config: dict[str, Any], **entries: dict[str, Any]) -> Plan:
@@ -107,11 +109,23 @@ def test_what_determines_the_rows_changes_the_splits(key: str, value: Any) -> No
     assert one.digests("prepare_dataset", keys)[1] != other.digests("prepare_dataset", keys)[1]
 
 
-def test_a_place_is_in_no_digest_and_in_no_stored_config() -> None:
+def test_a_copy_needs_no_package() -> None:
+    """Pillow decodes its pictures: named or not, that is the same data set, in the splits and on the card."""
+    named, unnamed = plan(CIFAR), plan(CIFAR, cifar10={"package": None})
+    assert different(named, unnamed) == set()
+    for rule in ("prepare_dataset", "describe_dataset"):
+        assert unnamed.params(rule, {"dataset": "cifar10"})["package"] == "pillow"
+
+
+def test_a_place_is_in_no_digest_and_in_no_stored_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Results of a cluster are taken over on a laptop where the copy lies elsewhere; tables hold no machine's paths."""
+    monkeypatch.chdir(tmp_path)
+    for folder in ("data/c10", "there/c10"):
+        (tmp_path / folder).mkdir(parents=True)
+    data = str(tmp_path / "data/c10")
     places = [
         (CIFAR, {}),
-        ({**CIFAR, "paths": {"cifar10": "/data/c10"}}, {}),
+        ({**CIFAR, "paths": {"cifar10": data}}, {}),
         ({**CIFAR, "downloads": "/scratch/down"}, {}),
         (CIFAR, {"path": "there/c10"}),
         (CIFAR, {"mirrors": ["http://elsewhere/"]}),
@@ -120,18 +134,18 @@ def test_a_place_is_in_no_digest_and_in_no_stored_config() -> None:
     assert all(different(plans[0], other) == set() for other in plans)
     stored = [json.dumps(other.configuration.as_json(), sort_keys=True) for other in plans[:4]]
     assert len(set(stored)) == 1
-    assert not re.search("/data/c10|/scratch|there/c10", stored[0])
+    assert not re.search("data/c10|/scratch|there/c10", stored[0])
     sources = [other.source({"dataset": "cifar10"}) for other in plans]
     file = {key: INVENTORY["cifar10"][key] for key in ("files", "mirrors")}
     assert sources == [
         {"folder": "downloads/cifar10", **file},
-        {"path": "/data/c10"},
+        {"path": data},
         {"folder": "/scratch/down/cifar10", **file},
         {"path": "there/c10"},
         {"folder": "downloads/cifar10", **file, "mirrors": ["http://elsewhere/"]},
     ]
-    both = plan({**CIFAR, "paths": {"cifar10": "/data/c10"}}, cifar10={"path": "there/c10"})
-    assert both.source({"dataset": "cifar10"}) == {"path": "/data/c10"}
+    both = plan({**CIFAR, "paths": {"cifar10": data}}, cifar10={"path": "there/c10"})
+    assert both.source({"dataset": "cifar10"}) == {"path": data}
     assert plan(CONFIG).source({"dataset": "digits"}) == {}
 
 
@@ -157,7 +171,17 @@ def test_a_set_without_a_place_is_refused_before_anything_runs(tmp_path: Path, m
     open_run({**CONFIG, "datasets": str(path)}, ROOT)
     with pytest.raises(InputError, match="data set 'cifar10' has no place"):
         open_run({**CIFAR, "datasets": str(path)}, ROOT)
-    open_run({**CIFAR, "datasets": str(path), "paths": {"cifar10": "c10"}}, ROOT)
+    given = {**CIFAR, "datasets": str(path), "paths": {"cifar10": "c10"}}
+    with pytest.raises(InputError, match=r"^config: paths.cifar10 is 'c10', which is not there; accepted: a folder or"):
+        open_run(given, ROOT)
+    (tmp_path / "c10").mkdir()
+    open_run(given, ROOT)
+    inventory["cifar10"]["path"] = "gone"
+    path.write_text(yaml.safe_dump(inventory))
+    open_run(given, ROOT)
+    with pytest.raises(InputError, match=r"^data set 'cifar10': path is 'gone', which is not there"):
+        open_run({**CIFAR, "datasets": str(path)}, ROOT)
+    open_run({**CONFIG, "datasets": str(path)}, ROOT)
 
 
 @pytest.mark.parametrize(
@@ -166,6 +190,23 @@ def test_a_set_without_a_place_is_refused_before_anything_runs(tmp_path: Path, m
         ({"paths": {"cifar": "/d"}}, {}, "config: paths: 'cifar' is no data set.*accepted: cifar10, cifar100, fashion"),
         ({"paths": {"digits": "/d"}}, {}, "config: paths: 'digits' is no data set that is read from a copy"),
         ({"paths": {"cifar10": 3}}, {}, "config: paths.cifar10 is 3; accepted: string"),
+        ({"paths": {"cifar10": ""}}, {}, "config: paths.cifar10 is ''; accepted: a folder or archive"),
+        ({}, {"cifar10": {"path": " "}}, "data set 'cifar10': path is ' '; accepted: a folder or archive"),
+        (
+            {},
+            {"cifar10": {"options": {"resize": 10**9, "crop": 32}}},
+            "options.resize is 1000000000; accepted: at most",
+        ),
+        ({}, {"cifar10": {"options": {"resize": 10**9}}}, "options.resize is 1000000000; accepted: at most 4096"),
+        ({}, {"cifar10": {"options": {"resize": 40}}}, "cifar10: options .*accepted: resize and crop together"),
+        ({}, {"cifar10": {"options": {"crop": 32}}}, "cifar10: options .*accepted: resize and crop together"),
+        ({}, {"cifar10": {"options": {"resize": 31, "crop": 32}}}, "cifar10: crop is 32 and resize 31; accepted"),
+        ({}, {"cifar10": {"options": {"resize": 40, "crop": 24}}}, "cifar10: crop is 24 and resize 40; accepted"),
+        ({}, {"cifar10": {"shape": [3, 4097, 32]}}, r"cifar10.shape\[1\] is 4097; accepted: at most 4096"),
+        ({}, {"cifar10": {"shape": [4, 32, 32]}}, r"cifar10: shape is \[4, 32, 32\]; accepted: \[1 or 3, height"),
+        ({}, {"cifar10": {"package": "pilow"}}, "cifar10: package is 'pilow'; accepted: an installed package"),
+        ({}, {"digits": {"package": ""}}, "digits: package is ''; accepted: an installed package"),
+        ({}, {"digits": {"package": None}}, "digits lacks the key 'package', which only loader 'local' can do without"),
         ({"downloads": 3}, {}, "config: downloads is 3"),
         ({}, {"digits": {"path": "/d"}}, "digits: key 'path' is for loader 'local', not 'digits'"),
         ({}, {"digits": {"validation_from": "test"}}, "digits: key 'validation_from' is for loader"),
@@ -216,7 +257,7 @@ def test_the_code_digest_covers_the_loader_of_the_set_and_no_other() -> None:
     layouts = {
         f"jumpboard.data.layouts.{path.stem}" for path in (ROOT / "src/jumpboard/data/layouts").glob("[a-z]*.py")
     }
-    assert len(layouts) == 8
+    assert len(layouts) == 9
     assert modules["local"] - modules["digits"] == {"jumpboard.data.local", "jumpboard.data.layouts", *layouts}
     assert modules["digits"] - modules["local"] == {"jumpboard.data.digits"}
     assert not [name for name in modules["local"] if "downloads" in name or "card" in name]
@@ -303,7 +344,7 @@ def clone(tmp_path: Path) -> Path:
     (place / "own_datasets.yaml").write_text(yaml.safe_dump({**INVENTORY, "own": own}))
     grid = [{**CIFAR_GRID[0], "dataset": "own", "product": {"depth": [3], "width": [2], "samples": [60]}}]
     config = {**{name: f"runs/own/{name}" for name in ("results", "figures", "logs")}, "datasets": "own_datasets.yaml"}
-    (place / "own.yaml").write_text(yaml.safe_dump({**config, "grid": grid, "measurements": []}))
+    (place / "own.yaml").write_text(yaml.safe_dump({**config, "grid": grid, **NO_BLOCKS}))
     pictures.class_folders(place / "copies" / "one", parts)
     pictures.class_folders(tmp_path / "elsewhere", parts)
     return place

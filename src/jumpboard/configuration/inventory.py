@@ -6,10 +6,12 @@ place is in no digest and no table.
 """
 
 from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from jumpboard.artefacts.downloads import ALGORITHMS, checksum_of
+from jumpboard.data.layouts.options import check_options
 from jumpboard.errors import InputError
 
 Entry = Mapping[str, Any]
@@ -20,28 +22,46 @@ ROWS = (
 )
 WORDS = ("version", "source", "licence", "offline", "package")
 LOCAL = "local"
+DECODER = "pillow"  # the package of a copy that names none
 OF_COPIES = ("path", "files", "mirrors", "validation_from")
 CONFIG_PLACES = ("paths", "downloads")
 
 
+def with_package(entry: Entry) -> Entry:
+    """The entry with its package: that which decodes pictures, for a copy that names none."""
+    return {"package": DECODER, **entry} if entry["loader"] == LOCAL else entry
+
+
 def row_params(entry: Entry) -> dict[str, Any]:
     """What determines the rows of an entry."""
-    return {key: entry[key] for key in ROWS if key in entry}
+    complete = with_package(entry)
+    return {key: complete[key] for key in ROWS if key in complete}
 
 
 def card_params(entry: Entry) -> dict[str, Any]:
     """What the card says of an entry besides its rows, with the checksums of all its files in one line."""
     published = [f"{file['name']} {':'.join(checksum_of(file))}" for file in entry.get("files", ())]
-    return {**{key: entry[key] for key in WORDS}, "checksum": entry.get("checksum", "; ".join(published) or "none")}
+    return {
+        **{key: with_package(entry)[key] for key in WORDS},
+        "checksum": entry.get("checksum", "; ".join(published) or "none"),
+    }
+
+
+def _path(name: str, entry: Entry, config: Mapping[str, Any]) -> tuple[str, str | None]:
+    """The key that names a copy and the place it names, relative to where snakemake is started."""
+    named = config.get("paths", {})
+    return (f"config: paths.{name}", named[name]) if name in named else (f"data set '{name}': path", entry.get("path"))
 
 
 def source(name: str, entry: Entry, config: Mapping[str, Any]) -> dict[str, Any]:
     """Where the rows of an entry come from: a `path`, or a `folder` and the `files` and `mirrors` to fill it, or {}.
 
-    Raises InputError for an entry that is read from a copy and has none.
+    Raises InputError for an entry that is read from a copy and has none, and for a path that is not there.
     """
-    path = config.get("paths", {}).get(name, entry.get("path"))
+    key, path = _path(name, entry, config)
     if path is not None:
+        if not Path(path).expanduser().exists():
+            raise InputError(f"{key} is '{path}', which is not there; accepted: a folder or archive with a copy")
         return {"path": path}
     if "files" in entry:
         folder = f"{config.get('downloads', 'downloads')}/{name}"
@@ -77,11 +97,26 @@ def check_inventory(config: Mapping[str, Any], datasets: Mapping[str, Entry]) ->
         for file in entry.get("files", ()):
             if not set(ALGORITHMS) & set(file):
                 raise InputError(f"{place}: file '{file['name']}' has no checksum; accepted: {', '.join(ALGORITHMS)}")
+        if entry["loader"] == LOCAL:
+            check_options(place, entry)
+        key, path = _path(name, entry, config)
+        if path is not None and not path.strip():
+            raise InputError(f"{key} is '{path}'; accepted: a folder or archive, or no such key")
+        _check_package(place, with_package(entry))
         _check_normalisation(place, name, datasets)
     for name in config.get("paths", {}):
         if datasets.get(name, {}).get("loader") != LOCAL:
             accepted = ", ".join(sorted(one for one, entry in datasets.items() if entry["loader"] == LOCAL)) or "none"
             raise InputError(f"config: paths: '{name}' is no data set that is read from a copy; accepted: {accepted}")
+
+
+def _check_package(place: str, entry: Entry) -> None:
+    if "package" not in entry:
+        raise InputError(f"{place} lacks the key 'package', which only loader '{LOCAL}' can do without")
+    try:
+        version(entry["package"])
+    except (PackageNotFoundError, ValueError):
+        raise InputError(f"{place}: package is '{entry['package']}'; accepted: an installed package") from None
 
 
 def _check_normalisation(place: str, name: str, datasets: Mapping[str, Entry]) -> None:

@@ -2,8 +2,8 @@
 
 | layout | what lies in the folder that `path` names |
 |---|---|
-| class folders | `train/<class>/*.png` (jpg, ...) and `test/` or `val/`; sorted class names give the labels |
-| the hub's Parquet files | `train-*.parquet`, `test-*.parquet`, `validation-*.parquet`, there or one folder below |
+| class folders | `train/<class>/*.png` (jpg, ...; folders below too) and `test/` or `val/`; sorted names are labels |
+| the hub's Parquet files | `train-*.parquet`, `test-*.parquet`, `validation-*.parquet`, all there or one folder below |
 | IDX files | `train-images-idx3-ubyte` and its fellows, plain or .gz, there, in `raw/` or in `<name>/raw/` |
 | CIFAR binary batches | `cifar-10-batches-bin/`, `cifar-10-binary.tar.gz`, `cifar-100-...`, or the batches themselves |
 | CIFAR Python batches | `cifar-10-batches-py/`, `cifar-100-python/`, or the batches themselves |
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from jumpboard.data.layouts import cifar_binary, cifar_python, class_folders, hub_parquet, idx
-from jumpboard.data.layouts.decode import MODES
+from jumpboard.data.layouts.options import check_options
 from jumpboard.data.layouts.source import Part, Source, Spec
 from jumpboard.data.rows import DRAWN, Rows, blank
 from jumpboard.errors import InputError
@@ -45,24 +45,14 @@ def find_source(place: Path) -> Source:
         raise InputError(f"{place}: no such folder; accepted: a folder with one of {', '.join(LAYOUTS)}")
     found = [(layout, source) for layout, sources in LAYOUTS.items() for source in sources(place)]
     if not found:
-        raise InputError(f"{place}: no known layout; accepted: {', '.join(LAYOUTS)}")
+        remedy = (
+            "; folders of pictures must lie as train/<class>/ and test/<class>/" if class_folders.is_flat(place) else ""
+        )
+        raise InputError(f"{place}: no known layout; accepted: {', '.join(LAYOUTS)}{remedy}")
     if len(found) > 1:
         listed = ", ".join(f"{layout} in {source.place}" for layout, source in found)
         raise InputError(f"{place}: holds several copies ({listed}); accepted: a path to one of them alone")
     return found[0][1]
-
-
-def _check_options(spec: Spec) -> None:
-    shape, options = list(spec["shape"]), spec.get("options", {})
-    if len(shape) != 3 or shape[0] not in MODES:
-        raise InputError(f"data loader 'local': shape is {shape}; accepted: [1 or 3, height, width]")
-    if ("resize" in options) != ("crop" in options):
-        raise InputError(f"data loader 'local': options {options}; accepted: resize and crop together, or neither")
-    if "crop" in options and not (shape[1:] == [options["crop"]] * 2 and options["crop"] <= options["resize"]):
-        raise InputError(
-            f"data loader 'local': crop is {options['crop']} and resize {options['resize']}; accepted: a crop of the"
-            f" shape's {shape[1:]}, from pictures that are no smaller"
-        )
 
 
 def _part_of(split: str, spec: Spec, source: Source) -> str:
@@ -98,7 +88,7 @@ def draw_splits(spec: Mapping[str, Any], copy: Path | None, scratch: Path | None
 
     Raises InputError, naming file and remedy, for whatever is wrong with the copy.
     """
-    _check_options(spec)
+    check_options("data loader 'local'", spec)
     if copy is None:
         raise InputError("data loader 'local' reads a copy; accepted: its folder, as `paths` or `path`")
     source, sizes = find_source(copy), spec["splits"]

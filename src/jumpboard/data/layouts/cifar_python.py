@@ -5,11 +5,15 @@ from functools import partial
 from pathlib import Path
 
 from jumpboard.data.layouts.batch_pickle import read_batch
-from jumpboard.data.layouts.source import Batch, Part, Source, Spec, matching, part_of
+from jumpboard.data.layouts.source import Batch, Part, Source, Spec, check_whole, named, part_of
 
-KINDS = {  # folder -> key of the labels, file of class names, file names of each part
-    "cifar-10-batches-py": ("labels", r"batches\.meta", {"train": r"data_batch_\d+", "test": "test_batch"}),
-    "cifar-100-python": ("fine_labels", "meta", {"train": "train", "test": "test"}),
+KINDS = {  # folder -> key of the labels, file of class names, files of each part
+    "cifar-10-batches-py": (
+        "labels",
+        "batches.meta",
+        {"train": [f"data_batch_{number}" for number in range(1, 6)], "test": ["test_batch"]},
+    ),
+    "cifar-100-python": ("fine_labels", "meta", {"train": ["train"], "test": ["test"]}),
 }
 
 
@@ -17,10 +21,11 @@ def sources(place: Path) -> Iterator[Source]:
     """The copies in a folder that are in this layout."""
     for name, (label_key, meta, files) in KINDS.items():
         for folder in (place, place / name):
-            found = {part: matching(folder, pattern) for part, pattern in files.items()}
-            if any(found.values()) and matching(folder, meta):
-                yield Source(folder, {part: partial(_open, paths, label_key) for part, paths in found.items() if paths})
+            if named(folder, [meta]) and any(named(folder, names) for names in files.values()):
+                yield Source(folder, {part: partial(_open, folder, names, label_key) for part, names in files.items()})
 
 
-def _open(paths: list[Path], label_key: str, spec: Spec) -> Part:
+def _open(folder: Path, names: list[str], label_key: str, spec: Spec) -> Part:
+    paths = named(folder, names)
+    check_whole(folder, names, [path.name for path in paths])
     return part_of([Batch(str(path), *read_batch(path, label_key)) for path in paths])

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from jumpboard.errors import InputError
+
 Spec = Mapping[str, Any]
 
 
@@ -58,6 +60,19 @@ def part_of(batches: Sequence[Batch]) -> Part:
             yield batch.pictures[row]
 
     return Part(np.concatenate([batch.labels for batch in batches]), name, pictures)
+
+
+def check_whole(place: Path, wanted: Sequence[str], found: Sequence[str]) -> None:
+    """Raise InputError for the first file of a part that is not among those found, or is there twice."""
+    for name in wanted:
+        if found.count(name) != 1:
+            fault = "is there twice" if name in found else "is not there"
+            raise InputError(f"{place}: {name} {fault}; accepted: each of {', '.join(wanted)} once")
+
+
+def named(folder: Path, names: Sequence[str]) -> list[Path]:
+    """Those of the named files that a folder holds, in the order of the names."""
+    return [folder / name for name in names if (folder / name).is_file()]
 
 
 def matching(folder: Path, pattern: str) -> list[Path]:
