@@ -21,6 +21,7 @@ from jumpboard.expansion.arms import Arms
 from jumpboard.expansion.choice import Choice
 from jumpboard.expansion.fallback import NO_PARTS, Losses, decomposition, loss_columns, mean_losses, selected
 from jumpboard.expansion.insertion import Inserted, block_entries, insert, site_groups, with_step
+from jumpboard.expansion.outcomes import outcome
 from jumpboard.nets.base import Leaves, Net
 from jumpboard.training.engine import Training, TrainingData
 from jumpboard.training.parameters import Layout, initial_members
@@ -101,19 +102,14 @@ class Contest:
             yield row | NO_PARTS | {"jumpboard": "none", "branch": "trained"}
 
     def _row(self, arm: str, site: int, training: Training, member: int, old: Losses, end: Losses, new: Losses) -> Row:
-        net, alive = training.net, bool(training.state.alive[member])
-        steps = int(training.state.step if alive else training.state.diverged[member])
+        net = training.net
         return {
             **self.keys[member % len(self.keys)],
             "site": site,
             "arm": arm,
             "relative_site": site / net.depth if site >= 0 else None,
             "insert_form": net.insert_form if isinstance(net, Inserted) else "none",
-            "status": "trained" if alive else "diverged",
-            "steps": steps,
-            "parameters": net.parameter_count(),
-            "trained_parameters": net.parameter_count() if training.free is None else int(training.free.count_nonzero()),
-            "training_flops": float(3 * net.forward_flops() * training.batches.batch * steps),
+            **outcome(training, member),
             **loss_columns("old", old),
             **loss_columns("trained", end),
             **loss_columns("new", new),
