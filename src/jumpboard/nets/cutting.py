@@ -6,8 +6,8 @@ Where the blocks are is read off the model's attributes (`LAYOUTS`): in `layer1`
 `stages`, or in `blocks`. What a stage does ahead of its first block (downsampling) belongs to that block. With the
 blocks taken out, the model's own `forward_features` is the stem, and its `forward_head` the head. That this is the
 whole model is not taken on trust: both are traced on the meta device, in the mode they will run in, and must be the
-same list of operations on the same tensors. Each block must add a nonlinear branch to its
-input (`tracing.Shortcut`). All else is refused.
+same list of operations on the same tensors. Each block must add a nonlinear branch to its input
+(`tracing.Shortcut`). All else is refused.
 """
 
 from collections.abc import Iterator, Mapping
