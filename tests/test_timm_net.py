@@ -396,7 +396,7 @@ def test_what_does_not_fit_is_refused_in_one_line(
 )
 def test_nets_without_skips_are_refused(model: str) -> None:
     """They are cut as ResNets are, but have no residual stream: their numbers would stand beside those of ResNets."""
-    with pytest.raises(InputError, match="its block 1 adds nothing to its input; supported are") as caught:
+    with pytest.raises(InputError, match="its block 1 adds no nonlinear branch to its input; supported are") as caught:
         skeleton(model, (3, SIDE, SIDE), CLASSES, train=False)
     assert "\n" not in str(caught.value)
 
@@ -489,12 +489,12 @@ class Planted(nn.Module):
         ("in place", "it changes its stream in place"),
         ("dropout", "it draws random numbers (aten.bernoulli_.float: dropout or stochastic depth)"),
         ("two heads", "its output is not one row of 3 logits for each sample"),
-        ("no skip", "its block 2 adds nothing to its input"),
-        ("linear branches", "its block 2 adds nothing to its input"),
-        ("skip of a layer inside", "its block 2 adds nothing to its input"),
-        ("plain layers behind the skip", "its block 2 adds nothing to its input"),
-        ("gate", "its block 2 adds nothing to its input"),
-        ("concatenation", "its block 2 adds nothing to its input"),
+        ("no skip", "its block 2 adds no nonlinear branch to its input"),
+        ("linear branches", "its block 2 adds no nonlinear branch to its input"),
+        ("skip of a layer inside", "its block 2 adds no nonlinear branch to its input"),
+        ("plain layers behind the skip", "its block 2 adds no nonlinear branch to its input"),
+        ("gate", "its block 2 adds no nonlinear branch to its input"),
+        ("concatenation", "its block 2 adds no nonlinear branch to its input"),
     ],
 )
 def test_a_forward_pass_that_is_no_chain_is_found_out(fault: str, says: str) -> None:

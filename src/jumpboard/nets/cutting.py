@@ -6,7 +6,8 @@ Where the blocks are is read off the model's attributes (`LAYOUTS`): in `layer1`
 `stages`, or in `blocks`. What a stage does ahead of its first block (downsampling) belongs to that block. With the
 blocks taken out, the model's own `forward_features` is the stem, and its `forward_head` the head. That this is the
 whole model is not taken on trust: both are traced on the meta device, in the mode they will run in, and must be the
-same list of operations on the same tensors. Each block must add to its input (`tracing.Shortcut`). All else is refused.
+same list of operations on the same tensors. Each block must add a nonlinear branch to its input
+(`tracing.Shortcut`). All else is refused.
 """
 
 from collections.abc import Iterator, Mapping
@@ -84,7 +85,7 @@ def cut(model: nn.Module, name: str, input_shape: tuple[int, ...], classes: int)
 
     Raises InputError, with the reason and what is supported, for a model that is not such a chain, whose stream is not
     positions x units or units x map, that changes a stream in place, that draws random numbers, or with a block that
-    adds nothing to its input.
+    adds no nonlinear branch to its input.
     """
     try:
         return _cut(model, input_shape, classes)
@@ -128,7 +129,7 @@ def _cut(model: nn.Module, input_shape: tuple[int, ...], classes: int) -> Parts:
         raise _NotAChainError(NO_CHAIN)
     _check_streams(model, modules, streams[1:-1], input_shape)
     if plain:
-        raise _NotAChainError(f"its block {plain[0]} adds nothing to its input")
+        raise _NotAChainError(f"its block {plain[0]} adds no nonlinear branch to its input")
     parts = []
     for module, start, stop in zip(modules, ends, ends[1:], strict=False):
         read = {label for _, labels in pieces.entries[start:stop] for label in labels}
