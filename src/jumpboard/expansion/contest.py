@@ -103,6 +103,7 @@ class Contest:
     def _row(self, arm: str, site: int, training: Training, member: int, old: Losses, end: Losses, new: Losses) -> Row:
         net, alive = training.net, bool(training.state.alive[member])
         steps = int(training.state.step if alive else training.state.diverged[member])
+        frozen = 0 if training.free is None else int((training.free == 0).sum())
         return {
             **self.keys[member % len(self.keys)],
             "site": site,
@@ -112,7 +113,7 @@ class Contest:
             "status": "trained" if alive else "diverged",
             "steps": steps,
             "parameters": net.parameter_count(),
-            "trained_parameters": net.parameter_count() if training.free is None else int(training.free.count_nonzero()),
+            "trained_parameters": net.parameter_count() - frozen,
             "training_flops": float(3 * net.forward_flops() * training.batches.batch * steps),
             **loss_columns("old", old),
             **loss_columns("trained", end),
