@@ -179,7 +179,7 @@ def test_a_set_without_a_place_is_refused_before_anything_runs(tmp_path: Path, m
     inventory["cifar10"]["path"] = "gone"
     path.write_text(yaml.safe_dump(inventory))
     open_run(given, ROOT)
-    with pytest.raises(InputError, match=r"^data set 'cifar10': path is 'gone', which is not there"):
+    with pytest.raises(InputError, match=r"datasets.yaml: cifar10.path is 'gone', which is not there"):
         open_run({**CIFAR, "datasets": str(path)}, ROOT)
     open_run({**CONFIG, "datasets": str(path)}, ROOT)
 
@@ -191,7 +191,7 @@ def test_a_set_without_a_place_is_refused_before_anything_runs(tmp_path: Path, m
         ({"paths": {"digits": "/d"}}, {}, "config: paths: 'digits' is no data set that is read from a copy"),
         ({"paths": {"cifar10": 3}}, {}, "config: paths.cifar10 is 3; accepted: string"),
         ({"paths": {"cifar10": ""}}, {}, "config: paths.cifar10 is ''; accepted: a folder or archive"),
-        ({}, {"cifar10": {"path": " "}}, "data set 'cifar10': path is ' '; accepted: a folder or archive"),
+        ({}, {"cifar10": {"path": " "}}, "cifar10.path is ' '; accepted: a folder or archive"),
         (
             {},
             {"cifar10": {"options": {"resize": 10**9, "crop": 32}}},

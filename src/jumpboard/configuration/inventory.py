@@ -41,16 +41,16 @@ def row_params(entry: Entry) -> dict[str, Any]:
 def card_params(entry: Entry) -> dict[str, Any]:
     """What the card says of an entry besides its rows, with the checksums of all its files in one line."""
     published = [f"{file['name']} {':'.join(checksum_of(file))}" for file in entry.get("files", ())]
-    return {
-        **{key: with_package(entry)[key] for key in WORDS},
-        "checksum": entry.get("checksum", "; ".join(published) or "none"),
-    }
+    words = {key: with_package(entry)[key] for key in WORDS}
+    return {**words, "checksum": entry.get("checksum", "; ".join(published) or "none")}
 
 
 def _path(name: str, entry: Entry, config: Mapping[str, Any]) -> tuple[str, str | None]:
     """The key that names a copy and the place it names, relative to where snakemake is started."""
-    named = config.get("paths", {})
-    return (f"config: paths.{name}", named[name]) if name in named else (f"data set '{name}': path", entry.get("path"))
+    paths = config.get("paths", {})
+    if name in paths:
+        return f"config: paths.{name}", paths[name]
+    return f"{config['datasets']}: {name}.path", entry.get("path")
 
 
 def source(name: str, entry: Entry, config: Mapping[str, Any]) -> dict[str, Any]:
@@ -99,9 +99,9 @@ def check_inventory(config: Mapping[str, Any], datasets: Mapping[str, Entry]) ->
                 raise InputError(f"{place}: file '{file['name']}' has no checksum; accepted: {', '.join(ALGORITHMS)}")
         if entry["loader"] == LOCAL:
             check_options(place, entry)
-        key, path = _path(name, entry, config)
-        if path is not None and not path.strip():
-            raise InputError(f"{key} is '{path}'; accepted: a folder or archive, or no such key")
+            key, path = _path(name, entry, config)
+            if path is not None and not path.strip():  # else it would be the folder where snakemake is started
+                raise InputError(f"{key} is '{path}'; accepted: a folder or archive, or no such key")
         _check_package(place, with_package(entry))
         _check_normalisation(place, name, datasets)
     for name in config.get("paths", {}):
