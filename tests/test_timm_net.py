@@ -15,12 +15,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from jumpboard.errors import InputError
+from jumpboard.expansion.insertion import insert, site_groups
 from jumpboard.measure.gradients import site_gradients
 from jumpboard.nets.base import check_leaves, forward, run_from, run_to
 from jumpboard.nets.cutting import cut
 from jumpboard.nets.registry import build_net
 from jumpboard.nets.timm_net import TimmNet, skeleton
 from jumpboard.training.engine import Training, TrainingData
+from jumpboard.training.evaluation import cross_entropy
 from jumpboard.training.recipe import Optimiser, Recipe
 from oracles.plain_timm import plain_timm
 from oracles.training_loop import train
@@ -130,6 +132,24 @@ def test_gradients_at_sites_are_those_of_hooks(model: str) -> None:
     alone = site_gradients(net, leaves, x[:, 1:2], y[:, 1:2])
     for (_, zeta), (_, together) in zip(alone, found, strict=True):
         torch.testing.assert_close(zeta[0, 0], together[0, 1], rtol=1e-3, atol=1e-5 * float(zeta.abs().max()))
+
+
+@pytest.mark.parametrize("model", SMALL)
+def test_a_new_block_changes_nothing_and_can_learn(model: str) -> None:
+    """Other people's nets are expanded too: at every site, in maps and in tokens, with members of their own."""
+    net = net_of(model)
+    leaves, x = leaves_of(net, 2, torch.float64), inputs(net, 2, dtype=torch.float64)
+    y = torch.arange(BATCH).expand(2, -1) % CLASSES
+    wanted = forward(net, leaves, x)
+    for group in site_groups(net):
+        expanded, more = insert(net, leaves, group, (3, 4))
+        found = forward(expanded, more, x.repeat(len(group), *[1] * (x.dim() - 1)))
+        torch.testing.assert_close(found, wanted.repeat(len(group), 1, 1), rtol=1e-10, atol=1e-10)
+        assert expanded.insert_form == "bare"
+        last = more["insert.0.a"].requires_grad_()
+        logits = forward(expanded, {**more, "insert.0.a": last}, x.repeat(len(group), *[1] * (x.dim() - 1)))
+        slopes = torch.autograd.grad(cross_entropy(logits, y.repeat(len(group), 1)).sum(), last)[0]
+        assert (slopes.flatten(1).norm(dim=1) > 0).all()
 
 
 @pytest.mark.parametrize("model", SMALL)
