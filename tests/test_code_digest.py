@@ -408,8 +408,8 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
     inventory = tmp_path_factory.mktemp("inventory") / "datasets.yaml"
     inventory.write_text(yaml.safe_dump(INVENTORY), encoding="utf-8")
     config = merged(read_yaml(ROOT / "config" / "config.yaml"), TINY)
-    config["nets"] |= {"vit": {"family": "timm", "model": "vit_tiny_patch16_224"}}
-    config["grid"] += [{**config["grid"][0], "arch": "vit"}]
+    config["nets"] = config["nets"] | {"vit": {"family": "timm", "model": "vit_tiny_patch16_224"}}
+    config["grid"] = [*config["grid"], {**config["grid"][0], "arch": "vit"}]
     return Plan(load(config | {"datasets": str(inventory)}))
 
 
