@@ -56,6 +56,7 @@ def draw_differences(rows: Sequence[Row], main: str, what: str) -> Figure:
     """Rows of the plotted table -> the picture; the title tells of arm `main`, which it calls `what`."""
     depths, widths = (sorted({row[key] for row in rows}) for key in ("depth", "width"))
     arms = [arm for arm in ARMS if any(row["arm"] == arm for row in rows)]
+    limits = _limits(rows)
     with styled():
         figure, panels = panel_figure(len(widths), 2.1, "depth of the old net, blocks", "gain over training on, nats")
         headline(figure, _headline([row for row in rows if row["arm"] == main], what), rows[0])
@@ -66,18 +67,22 @@ def draw_differences(rows: Sequence[Row], main: str, what: str) -> Figure:
             axes.axhline(0, color="black", lw=1.0)
             for rank, arm in enumerate(arms):
                 shift = (rank - (len(arms) - 1) / 2) * APART
-                _arm(axes, [row for row in here if row["arm"] == arm], depths, shift, marker(rank))
+                _arm(axes, [row for row in here if row["arm"] == arm], depths, shift, marker(rank), limits)
             lost = [row for row in here if row["missing"]]
             mark_missing(axes, [(depths.index(row["depth"]), ARMS[row["arm"]].colour) for row in lost])
             depth_places(axes, depths)
-        panels[0].set_ylim(*_limits(rows))
+        panels[0].set_ylim(*limits)
         for axes, width in zip(panels, widths, strict=True):
             _beyond(axes, [row for row in rows if row["width"] == width and row["n"]], depths)
         legend_below(figure, _legend(rows, arms))
     return figure
 
 
-def _arm(axes: Axes, rows: Sequence[Row], depths: Sequence[int], shift: float, shape: str) -> None:
+def _arm(
+    axes: Axes, rows: Sequence[Row], depths: Sequence[int], shift: float, shape: str, limits: tuple[float, float]
+) -> None:
+    """Means and intervals of one arm; no interval of a mean beyond the panel, whose end alone would show."""
+    low, high = limits
     drawn = sorted((row for row in rows if row["n"]), key=lambda row: int(row["depth"]))
     if not drawn:
         return
@@ -85,7 +90,7 @@ def _arm(axes: Axes, rows: Sequence[Row], depths: Sequence[int], shift: float, s
     places = [depths.index(row["depth"]) + shift for row in drawn]
     axes.plot(places, [row["difference"] for row in drawn], shape, ls=arm.line, lw=0.8, color=arm.colour)
     for x, row in zip(places, drawn, strict=True):
-        if row["low"] is not None:
+        if row["low"] is not None and low <= row["difference"] <= high:
             axes.plot([x, x], [row["low"], row["high"]], color=arm.colour, lw=1.6, alpha=0.5, solid_capstyle="butt")
 
 
