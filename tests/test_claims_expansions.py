@@ -300,6 +300,7 @@ def test_nets_without_a_resolved_gain_do_not_count_but_a_seed_without_any_does()
     assert "share of sites resolved: 0.667" in row["intervals"]
     row = judged("first_order_prediction", changed(some, lambda row: lost, seed=2))
     assert (row["verdict"], row["reason"]) == ("inconclusive", "in some seed no gain is resolved at any site")
+    assert row["estimate"] == pytest.approx(1, abs=0.05), "the other seeds' slope, not a 0 in its mean"
 
 
 def test_one_expansion_that_is_worse_by_any_amount_contradicts_the_fallback() -> None:

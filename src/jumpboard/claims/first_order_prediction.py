@@ -32,10 +32,12 @@ SUPPORTS, ALLOWS = (0.9, 1.1), (0.5, 1.5)
 
 def judge(seen: Observations) -> Ruling:
     """`seen` holds one sample size, without missing runs."""
-    agreement, slope, between = map(mean_interval, prediction_scores(*_gains(seen)))
+    resolving = seen.columns["resolved_sites"].sum(axis=(1, 2, 3)) > 0
+    told = resolving if resolving.any() else np.ones_like(resolving)  # a seed without any such site has no slope
+    agreement, slope, between = (mean_interval(one[told]) for one in prediction_scores(*_gains(seen)))
     intervals = {"slope": slope, "slope between sites": between, "sign agreement": agreement}
     intervals["share of sites resolved"] = mean_over_nets(seen, "resolved_sites")["all nets"]
-    if (seen.columns["resolved_sites"].sum(axis=(1, 2, 3)) == 0).any():
+    if not resolving.all():
         return Ruling(INCONCLUSIVE, "in some seed no gain is resolved at any site", slope, intervals)
     if slope.below(ALLOWS[0]) or slope.above(ALLOWS[1]):
         return Ruling(CONTRADICTED, "", slope, intervals)
