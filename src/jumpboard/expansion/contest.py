@@ -11,7 +11,7 @@ then applied against the jumpboard of each kind, for nets from A = 0 too. Paper 
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -19,8 +19,9 @@ import torch
 from jumpboard.data.samples import Tensors
 from jumpboard.expansion.arms import Arms
 from jumpboard.expansion.choice import Choice
-from jumpboard.expansion.fallback import NO_PARTS, Losses, decomposition, loss_columns, mean_losses, selected
+from jumpboard.expansion.fallback import NO_PARTS, decomposition, selected
 from jumpboard.expansion.insertion import Inserted, block_entries, insert, site_groups, with_step
+from jumpboard.expansion.losses import Losses, loss_columns, mean_losses
 from jumpboard.expansion.outcomes import outcome
 from jumpboard.nets.base import Leaves, Net
 from jumpboard.training.engine import Training, TrainingData
@@ -120,9 +121,3 @@ class Contest:
 def ended_leaves(training: Training) -> Leaves:
     """The leaves that a training ended with."""
     return training.layout.leaves(training.state.flat)
-
-
-def recipes(training: Mapping[str, Any], baseline: Mapping[str, Any]) -> tuple[Recipe, Recipe]:
-    """The recipes of the arms and of nets from scratch, from the config's entries; neither keeps checkpoints."""
-    arms, first = (replace(Recipe.parse(spec), checkpoint_steps=(), losses=()) for spec in (training, baseline))
-    return arms, replace(first, steps=first.steps + arms.steps)

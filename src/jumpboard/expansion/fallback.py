@@ -10,22 +10,9 @@ that is worse on training samples, or where training diverged (Condition 2):
 Paper `depth`, expansion training.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
-from jumpboard.data.samples import Tensors
-from jumpboard.expansion.gains import sample_losses
-from jumpboard.nets.base import Leaves, Net
-
-SPLITS = ("train", "validation", "test", "fresh")
-Losses = Mapping[str, float]
-
-
-def mean_losses(net: Net, leaves: Leaves, data: Mapping[str, Tensors]) -> list[Losses]:
-    """The mean loss of each member over all samples of each split, in nats."""
-    means = {split: sample_losses(net, leaves, *part).mean(axis=1) for split, part in data.items()}
-    members = len(means["train"])
-    return [{split: float(mean[g]) for split, mean in means.items()} for g in range(members)]
+from jumpboard.expansion.losses import Losses
 
 
 def selected(board: Losses, trained: Losses, diverged: bool) -> tuple[str, Losses]:
@@ -45,8 +32,3 @@ def decomposition(old: Losses, board: Losses, new: Losses) -> dict[str, Any]:
 
 
 NO_PARTS = dict.fromkeys(("delta_r_train", "delta_r_test", "delta_r_fresh", "delta_erm", "transfer"))
-
-
-def loss_columns(prefix: str, losses: Losses) -> dict[str, Any]:
-    """Columns `<prefix>_<split>_loss` of all splits."""
-    return {f"{prefix}_{split}_loss": losses.get(split) for split in SPLITS}

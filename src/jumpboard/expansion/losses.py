@@ -3,20 +3,21 @@
 from collections.abc import Mapping
 from typing import Any
 
-from torch import Tensor
-
+from jumpboard.data.samples import Tensors
 from jumpboard.expansion.gains import sample_losses
-from jumpboard.measure.moments import FloatArray
 from jumpboard.nets.base import Leaves, Net
 
 SPLITS = ("train", "validation", "test", "fresh")
+Losses = Mapping[str, float]
 
 
-def split_losses(net: Net, leaves: Leaves, data: Mapping[str, tuple[Tensor, Tensor]]) -> dict[str, FloatArray]:
-    """Mean cross-entropy [G] in nats over each split's x [n, *input_shape], y [n], float64."""
-    return {split: sample_losses(net, leaves, *part).mean(axis=1) for split, part in data.items()}
+def mean_losses(net: Net, leaves: Leaves, data: Mapping[str, Tensors]) -> list[Losses]:
+    """Of each member the mean cross-entropy in nats over each split's x [n, *input_shape], y [n], float64."""
+    means = {split: sample_losses(net, leaves, *part).mean(axis=1) for split, part in data.items()}
+    members = len(next(iter(leaves.values())))
+    return [{split: float(mean[g]) for split, mean in means.items()} for g in range(members)]
 
 
-def loss_columns(prefix: str, losses: Mapping[str, FloatArray], member: int) -> dict[str, Any]:
+def loss_columns(prefix: str, losses: Losses) -> dict[str, Any]:
     """The columns `schemas.expanded.losses` of one member; null for a split that there is not."""
-    return {f"{prefix}_{split}_loss": float(losses[split][member]) if split in losses else None for split in SPLITS}
+    return {f"{prefix}_{split}_loss": losses.get(split) for split in SPLITS}

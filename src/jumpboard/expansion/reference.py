@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from jumpboard.artefacts.checkpoints import read_checkpoint_header, read_member
-from jumpboard.errors import InputError
 from jumpboard.nets.base import Net, check_leaves
 from jumpboard.training.parameters import Layout
 
@@ -24,16 +23,13 @@ class Reference:
 
 
 def read_reference(path: Path, net: Net, seeds: Sequence[int], checkpoint: str, device: torch.device) -> Reference:
-    """The checkpoint of all seeds that have it: one that diverged, or whose loss never fell so far, has none.
+    """The checkpoint of all seeds that have it: one that diverged, or whose loss never fell so far, has none. Where no
+    seed has it there are no members and no leaves.
 
-    Raises InputError, naming the file, where no seed has it, and for members that are damaged or of another net.
+    Raises InputError, naming the file, for members that are damaged or of another net.
     """
     records = read_checkpoint_header(path)["checkpoints"]
     found = tuple(seed for seed in seeds if f"seed_{seed}/{checkpoint}" in records)
-    if not found:
-        raise InputError(
-            f"{path}: no seed has checkpoint '{checkpoint}'; accepted: one of {', '.join(sorted(records))}"
-        )
     members = []
     for seed in found:
         members.append(read_member(path, seed, checkpoint))
@@ -41,5 +37,6 @@ def read_reference(path: Path, net: Net, seeds: Sequence[int], checkpoint: str, 
     leaves = {
         name: torch.stack([torch.from_numpy(member[name]) for member in members]).to(device)
         for name in Layout.of(net).shapes
+        if members
     }
     return Reference(found, leaves, tuple(records[f"seed_{seed}/{checkpoint}"]["sha256"] for seed in found))

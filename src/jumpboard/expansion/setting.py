@@ -45,7 +45,7 @@ class Setting:
 def open_setting(job: Job) -> Setting:
     """Read a job's inputs, and enter device, seeds and packages into it.
 
-    Raises InputError for files that are damaged, lack the reference, or do not fit the parameters.
+    Raises InputError for files that are damaged or do not fit the parameters.
     """
     params, spec = job.params, job.params["expansion"]
     cell = {name: params[name] for name in paths.CELL_KEYS}
@@ -59,8 +59,10 @@ def open_setting(job: Job) -> Setting:
     net = build_net(params["net"], params["depth"], params["width"], splits["base"].shape, splits["base"].classes)
     job.packages = (*job.packages, "torch", "safetensors", "scipy", *net.packages)
     reference = read_reference(job.inputs["checkpoints"], net, job.seeds, spec["reference"], device)
-    recipe, baseline = Recipe.parse(params["training"]), Recipe.parse(params["baseline"])
-    scratch = replace(baseline, steps=baseline.steps + recipe.steps, checkpoint_steps=(), losses=())
+    recipe, baseline = (
+        replace(Recipe.parse(params[name]), checkpoint_steps=(), losses=()) for name in ("training", "baseline")
+    )
+    scratch = replace(baseline, steps=baseline.steps + recipe.steps)
     place = paths.filled(paths.CELL, cell)
     run = config_digest({"code": job.code, "params": params, "parents": job.parents(), "threads": job.threads})
     arms = Arms(job.root / paths.RESUME / job.stage / place, run, place)

@@ -114,9 +114,7 @@ def _headline(rows: Sequence[Row]) -> str:
     for part in PARTS:
         values = [row["value"] for row in rows if row["statistic"] == part and row["n"]]
         means[part] = f"{np.mean(values):+.3f}".replace("-", "\u2212") if values else "unknown"
-    told = (
-        f"jumpboard {means['delta_r_test']}, training {means['delta_erm']}, generalisation {means['minus_transfer']}"
-    )
+    told = f"jumpboard {means['delta_r_test']}, training {means['delta_erm']}, generalisation {means['minus_transfer']}"
     return f"Mean gain of an expansion {means['gain']} nats: {told}"
 
 

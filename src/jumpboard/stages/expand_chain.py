@@ -5,6 +5,7 @@ with the features that `measure_gradients` has there; and the checkpoints `k_<k>
 k = 0 descends from the reference, every other one from its predecessor.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -12,11 +13,12 @@ import torch
 from jumpboard.artefacts.checkpoints import Member, write_checkpoints
 from jumpboard.artefacts.job import Job, run_stage
 from jumpboard.artefacts.tables import write_table
+from jumpboard.expansion.arms import Arms
 from jumpboard.expansion.chain import Link, extended
 from jumpboard.expansion.insertion import insert_at
-from jumpboard.expansion.losses import loss_columns, split_losses
+from jumpboard.expansion.losses import loss_columns, mean_losses
 from jumpboard.expansion.next_signal import NextSignal, next_signals
-from jumpboard.expansion.setting import open_setting
+from jumpboard.expansion.setting import Setting, open_setting
 from jumpboard.measure.features import draw_features
 from jumpboard.schemas.chain import CHAIN
 from jumpboard.streams import MEASUREMENT, generator
@@ -35,8 +37,11 @@ def signal_columns(signal: NextSignal, split: str) -> dict[str, Any]:
     }
 
 
-def body(job: Job) -> None:
-    one, spec = open_setting(job), job.params["expansion"]
+Members = dict[tuple[int, str], tuple[int, Member]]
+
+
+def links(one: Setting, spec: Mapping[str, Any], arms: Arms) -> tuple[list[dict[str, Any]], Members]:
+    """Rows and checkpoints of the members that there are."""
     site, seeds, reference = round(spec["site"] * one.net.depth), one.reference.seeds, one.reference
     split = "fresh" if "fresh" in one.data else "test"
     unseen = one.first(split, spec["splits"][split])
@@ -46,35 +51,41 @@ def body(job: Job) -> None:
     form = insert_at(one.net, reference.leaves, [site] * len(seeds), seeds)[0].insert_form
     link = Link.reference(one.net, reference.leaves, len(seeds))
     rows: list[dict[str, Any]] = []
-    members: dict[tuple[int, str], tuple[int, Member]] = {}
+    members: Members = {}
+    for k in range(spec["length"] + 1):
+        losses = mean_losses(link.net, link.leaves, one.data)
+        signals = next_signals(link.net, link.leaves, site, weights, *unseen)
+        for member, seed in enumerate(seeds):
+            rows.append(
+                {
+                    **one.cell,
+                    "seed": seed,
+                    "k": k,
+                    "site": site,
+                    "insert_form": form,
+                    "status": link.status[member],
+                    "branch": link.branch[member],
+                    "steps": link.steps[member],
+                    "parameters": link.net.parameter_count(),
+                    **loss_columns("net", losses[member]),
+                    **signal_columns(signals[member], split),
+                }
+            )
+            leaves = {name: leaf[member].cpu().numpy() for name, leaf in link.leaves.items()}
+            members[seed, f"k_{k}"] = (k, leaves)
+        if k < spec["length"]:
+            count = spec["splits"]["train"]
+            link = extended(link, site, seeds, spec["steps"], count, one.training, one.recipe, arms)
+    return rows, members
+
+
+def body(job: Job) -> None:
+    one = open_setting(job)
     with one.arms as arms:
-        for k in range(spec["length"] + 1):
-            losses = split_losses(link.net, link.leaves, one.data)
-            signals = next_signals(link.net, link.leaves, site, weights, *unseen)
-            for member, seed in enumerate(seeds):
-                rows.append(
-                    {
-                        **one.cell,
-                        "seed": seed,
-                        "k": k,
-                        "site": site,
-                        "insert_form": form,
-                        "status": link.status[member],
-                        "branch": link.branch[member],
-                        "steps": link.steps[member],
-                        "parameters": link.net.parameter_count(),
-                        **loss_columns("net", losses, member),
-                        **signal_columns(signals[member], split),
-                    }
-                )
-                leaves = {name: leaf[member].cpu().numpy() for name, leaf in link.leaves.items()}
-                members[seed, f"k_{k}"] = (k, leaves)
-            if k < spec["length"]:
-                count = spec["splits"]["train"]
-                link = extended(link, site, seeds, spec["steps"], count, one.training, one.recipe, arms)
+        rows, members = links(one, job.params["expansion"], arms) if one.reference.seeds else ([], {})
         job.tier = arms.tier
         write_table(job.outputs["chain"], CHAIN, rows, job.provenance())
-        ancestors = dict(zip(seeds, reference.digests, strict=True))
+        ancestors = dict(zip(one.reference.seeds, one.reference.digests, strict=True))
         write_checkpoints(job.outputs["checkpoints"], members, ancestors, job.provenance())
         arms.clear()
 
