@@ -2,6 +2,7 @@
 choice, and its gain is judged by statistics that find nothing where there is nothing."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -13,8 +14,8 @@ from torch.nn import functional
 from conftest import planted_rows
 from jumpboard.expansion import gains, jumpboard
 from jumpboard.expansion.gains import Gain, paired_gain, sample_losses
-from jumpboard.expansion.insertion import insert, site_groups, with_step
-from jumpboard.expansion.jumpboard import Direction, directions, first_layers, geometric_steps, random_directions
+from jumpboard.expansion.insertion import Inserted, insert, site_groups, with_step
+from jumpboard.expansion.jumpboard import Direction, directions, geometric_steps, random_directions
 from jumpboard.measure.moments import moments
 from jumpboard.nets.base import Leaves, Net, forward
 from jumpboard.nets.resmlp import ResMLP
@@ -24,6 +25,20 @@ from problems import PROBLEMS, initial_leaves, inputs, labels, trained_leaves
 NETS = [pytest.param(problem.net(), id=problem.name) for problem in PROBLEMS]
 every_net = pytest.mark.parametrize("net", NETS)
 SEEDS = (7, 2)
+
+
+def side_by_side(parts: Sequence[Direction]) -> Direction:
+    """Directions of one shape, behind one another: in the order of sites that `insert` was given."""
+    return Direction(
+        *(torch.cat([getattr(part, name) for part in parts]) for name in ("unit", "slope", "slope_sq", "scale"))
+    )
+
+
+def first_layers(net: Inserted, leaves: Leaves, members: int) -> dict[int, Tensor]:
+    """W1 [G, 4N, N] by site, from the leaves that `insert` made of G = `members`."""
+    sites = leaves[f"{net.name}.site"][::members].flatten().tolist()
+    layers = torch.split(leaves[f"{net.name}.w1"], members)
+    return {int(site): layer for site, layer in zip(sites, layers, strict=True)}
 
 
 def all_layers(net: Net, leaves: Leaves) -> dict[int, Tensor]:
@@ -78,7 +93,7 @@ def test_the_loss_falls_with_the_slope(net: Net) -> None:
     found = directions(net, leaves, all_layers(net, leaves), x, y)
     for group in site_groups(net):
         expanded, more = insert(net, leaves, group, SEEDS)
-        joined = Direction.joined([found[site] for site in group])
+        joined = side_by_side([found[site] for site in group])
         ahead, behind = (
             sample_losses(expanded, with_step(expanded, more, joined.unit, torch.tensor(eta).double()), x, y).mean(
                 axis=1
@@ -109,7 +124,7 @@ def judged(
         if label_seed is None
         else torch.randperm(len(y), generator=torch.Generator().manual_seed(label_seed))
     )
-    found = Direction.joined(list(directions(net, leaves, first_layers(expanded, more, members), x, y[order]).values()))
+    found = side_by_side(list(directions(net, leaves, first_layers(expanded, more, members), x, y[order]).values()))
     steps = geometric_steps(found.scale, 0.01, 1, 7)
     board = jumpboard.jumpboard(expanded, more, found.unit if unit is None else unit, steps, x, y)
     before = sample_losses(net, leaves, *held_out)
@@ -128,7 +143,7 @@ def test_a_planted_signal_is_found_and_controls_gain_less() -> None:
     assert (gain.t > 5).all()
     assert losses.argmin(axis=0).max() < 7
     expanded, more = insert(net, leaves, range(3), range(6))
-    found = Direction.joined(list(directions(net, leaves, first_layers(expanded, more, 6), *data["train"]).values()))
+    found = side_by_side(list(directions(net, leaves, first_layers(expanded, more, 6), *data["train"]).values()))
     for orthogonal in (False, True):
         draws = random_directions(found, [np.random.default_rng([3, g]) for g in range(18)], orthogonal)
         control, _ = judged(net, leaves, draws, data)

@@ -47,19 +47,6 @@ class Direction:
         """<E[zeta_+ phi'], unit> [G]: how fast the loss of these samples falls along A = -eta unit."""
         return (self.mean * unit).sum((1, 2))
 
-    @classmethod
-    def joined(cls, parts: Sequence["Direction"]) -> "Direction":
-        """Directions of one shape, behind one another: in the order of sites that `insert` was given."""
-        fields = ([getattr(part, name) for part in parts] for name in ("unit", "slope", "slope_sq", "scale"))
-        return cls(*map(torch.cat, fields))
-
-
-def first_layers(net: Inserted, leaves: Leaves, members: int) -> dict[int, Tensor]:
-    """W1 [G, 4N, N] by site, from the leaves that `insert` made of G = `members`."""
-    sites = leaves[f"{net.name}.site"][::members].flatten().tolist()
-    layers = torch.split(leaves[f"{net.name}.w1"], members)
-    return {int(site): layer for site, layer in zip(sites, layers, strict=True)}
-
 
 def directions(net: Net, leaves: Leaves, weights: Mapping[int, Tensor], x: Tensor, y: Tensor) -> dict[int, Direction]:
     """By site, the steepest directions of the G members of a net that is not yet expanded, in one pass for all sites.
