@@ -60,6 +60,17 @@ class Inserted(Net):
         n, hidden = self.place.units, EXPANSION * self.place.units
         return {f"{self.name}.w1": (hidden, n), f"{self.name}.a": (n, hidden + 1)}
 
+    def layers(self) -> dict[str, tuple[str, ...]] | None:
+        """The base's, and `insert_<k>` where it lies in the stream of members at `place`."""
+        base = self.base.layers()
+        if base is None:
+            return None
+        behind = f"block_{self.place.index}" if self.place.index < self.depth else "head"
+        new = (f"insert_{insertions(self.base)}", tuple(self.block_shapes()))
+        order = list(base.items())
+        order.insert(list(base).index(behind), new)
+        return dict(order)
+
     def parameter_shapes(self) -> dict[str, tuple[int, ...]]:
         return self.base.parameter_shapes() | self.block_shapes()
 

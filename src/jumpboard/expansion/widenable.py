@@ -4,7 +4,8 @@ config can be told before any job runs."""
 from collections.abc import Mapping
 from typing import Any
 
-ACCEPTED = "resmlp with norm rms, without gain and bias; resnet with norm rms and post_norm"
+EXACT = 1e-6  # up to this eps no output changes by more than rounding does
+ACCEPTED = "resmlp with norm rms and eps of at most 1e-6, without gain and bias; resnet with norm rms and post_norm"
 
 
 def refusal(family: str, switches: Mapping[str, Any]) -> str | None:
@@ -14,6 +15,8 @@ def refusal(family: str, switches: Mapping[str, Any]) -> str | None:
             return "LayerNorm takes the mean over all coordinates from each, so that new ones do not stay 0"
         if switches.get("gain"):
             return "the norm has a trained gain per coordinate, and new coordinates have none"
+        if switches.get("eps", EXACT) > EXACT:
+            return "eps weighs more in the norm of a wider stream"
         return "a bias does not scale along with the stream" if switches.get("bias") else None
     if family == "resnet":
         norm = switches.get("norm", "batch")

@@ -94,6 +94,11 @@ class Net(ABC):
     def forward_flops(self) -> int:
         """FLOPs of one sample's forward pass: 2 per multiply-add of matrix products and convolutions, nothing else."""
 
+    def layers(self) -> dict[str, tuple[str, ...]] | None:
+        """Layers in the order of the stream, each with the names of its weight matrices: `input`, `block_0`, ...,
+        `head`. None where bounds from norms of layers do not cover the net: other trained leaves, or no norm."""
+        return None
+
     @property
     def batches_members(self) -> bool:
         """Whether a CPU is faster with members side by side in each operation than with one after the other."""

@@ -2,14 +2,17 @@
 
     z_0 = Norm(W_in x)      z_l = Norm(z_{l-1} + W2 relu(W1 z_{l-1}))      logits = W_head z_L
 
-Hidden width N. Norm is RMSNorm without gain and without shift; `norm`, `gain` and `bias` are switches. With bias-free
-blocks no trained shift feeds the stream, which keeps the bias signal meaningful after training.
+Hidden width N. Norm is RMSNorm without gain and without shift; `norm`, `gain`, `bias` and `eps` are switches. With
+bias-free blocks no trained shift feeds the stream, which keeps the bias signal meaningful after training. A norm's
+Lipschitz constant is 1/sqrt(eps): a large eps keeps bounds on the net finite, but such a norm changes what it has
+normalised.
 W_in ~ N(0, 1/fan_in), W1 ~ N(0, 2/N), W2 ~ N(0, 1/(N L)), W_head ~ N(0, 0.01) (variances); gains 1, biases 0.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -18,18 +21,20 @@ from torch import Tensor
 
 from jumpboard.errors import InputError
 from jumpboard.nets.base import Leaves, Net, Site
-from jumpboard.nets.norms import layer_norm, rms_norm
+from jumpboard.nets.norms import EPS, layer_norm, rms_norm
 
-NORMS: dict[str, Callable[[Tensor], Tensor]] = {"rms": rms_norm, "layer": layer_norm}
+NORMS: dict[str, Callable[..., Tensor]] = {"rms": rms_norm, "layer": layer_norm}
 
 
 @dataclass(frozen=True)
 class ResMLP(Net):
-    """Stream layout [G, B, N]. `bias` adds a trained shift to every product; `gain` a trained gain to every norm."""
+    """Stream layout [G, B, N]. `bias` adds a trained shift to every product; `gain` a trained gain to every norm;
+    `eps` stands in the norms' root."""
 
     norm: str = "rms"
     gain: bool = False
     bias: bool = False
+    eps: float = EPS
     family: ClassVar[str] = "resmlp"
 
     def __post_init__(self) -> None:
@@ -37,6 +42,8 @@ class ResMLP(Net):
             raise InputError(f"resmlp: norm '{self.norm}' is not known; accepted: {', '.join(NORMS)}")
         if self.depth < 1 or self.width < 1:
             raise InputError(f"resmlp: depth {self.depth} and width {self.width} must be at least 1")
+        if not self.eps > 0:
+            raise InputError(f"resmlp: eps {self.eps} must be more than 0")
 
     @property
     def inputs(self) -> int:
@@ -69,7 +76,7 @@ class ResMLP(Net):
         return leaves
 
     def _normalised(self, leaves: Leaves, place: str, z: Tensor) -> Tensor:
-        z = NORMS[self.norm](z)
+        z = NORMS[self.norm](z, eps=self.eps)
         return z * leaves[f"{place}.gain"].unsqueeze(1) if self.gain else z
 
     def _product(self, leaves: Leaves, weight: str, bias: str, z: Tensor) -> Tensor:
@@ -95,7 +102,13 @@ class ResMLP(Net):
 
     @property
     def stream_norm(self) -> Callable[[Tensor], Tensor] | None:
-        return None if self.gain else NORMS[self.norm]
+        return None if self.gain or self.eps > EPS else partial(NORMS[self.norm], eps=self.eps)
+
+    def layers(self) -> dict[str, tuple[str, ...]] | None:
+        if self.gain or self.bias:
+            return None
+        blocks = {f"block_{index}": (f"blocks.{index}.w1", f"blocks.{index}.w2") for index in range(self.depth)}
+        return {"input": ("stem.weight",), **blocks, "head": ("head.weight",)}
 
     def sites(self) -> tuple[Site, ...]:
         return tuple(Site(index, self.width, 1, shifted=self.bias) for index in range(self.depth + 1))
