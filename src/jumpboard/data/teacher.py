@@ -3,9 +3,9 @@
     x ~ N(0, I) given |x| <= radius       y ~ softmax(W_head z_L(x))
     z_0 = RMSNorm(W_in x)                 z_l = RMSNorm(z_{l-1} + W2 relu(W1 z_{l-1}))
 
-The teacher is drawn from its own seed: W_in ~ N(0, 1/fan_in), W1 ~ N(0, 2/N), W2 ~ N(0, 1/N) (variances), rows of W_head
-N(0, I) brought to the length `sharpness`. Its eps is that of the nets which bounds are made for, so that no net of
-theirs is kept from it by the norm. The risk of the teacher itself is the least there is (Bayes risk):
+The teacher is drawn from a seed of its own: W_in ~ N(0, 1/fan_in), W1 ~ N(0, 2/N), W2 ~ N(0, 1/N) (variances), rows
+of W_head N(0, I) brought to the length `sharpness`. Its eps is that of the nets which bounds are made for, so that the
+norm keeps none of them from it. The risk of the teacher itself is the least there is (Bayes risk):
 
     bayes_risk = E[-sum_c p_c ln p_c]     bayes_risk_brier = E[1 - sum_c p_c^2]
 
