@@ -28,7 +28,7 @@ OPTIONS = ("radius", "width", "depth", "sharpness", "teacher_seed")
 EPS = 0.01
 ROWS = 2**16  # of a stream
 INPUTS, POPULATION = 0, 1  # streams of a seed
-SAMPLES = 2**20  # that the Bayes risk is a mean over
+SAMPLES = 2**21  # that the Bayes risk is a mean over
 LEAST = 0.99  # of all Gaussian inputs lie within the radius
 
 
