@@ -42,7 +42,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
         value = yaml.safe_load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:  # ValueError: not UTF-8, or a name with a null byte
         raise InputError(f"{path}: cannot be read: {error}") from None
     except yaml.YAMLError as error:
         raise InputError(f"{path}: not valid YAML: {error}") from None
@@ -81,6 +81,7 @@ def _check_cell(cell: Cell, config: Mapping[str, Any], datasets: Mapping[str, An
             " data set of pictures"
         )
     _check_recipe(cell.training, cell.dataset, config, datasets)
+    _check_batch(cell.training, cell, config)
     available = datasets[cell.dataset]["splits"].get("train", 0)
     if cell.samples > available:
         raise InputError(
@@ -95,6 +96,17 @@ def _check_recipe(training: str, dataset: str, config: Mapping[str, Any], datase
         raise InputError(
             f"config: trainings.{training}.{pictures_only[0]} is for pictures, but samples of {dataset} have"
             f" shape {shape}; accepted: a recipe without it"
+        )
+
+
+def _check_batch(training: str, cell: Cell, config: Mapping[str, Any]) -> None:
+    """One sample has no batch statistics: torch refuses it in the middle of the job."""
+    net, recipe = config["nets"][cell.arch], config["trainings"][training]
+    normalised = net["family"] == "resnet" and net.get("norm", "batch") == "batch"
+    if normalised and recipe["steps"] and min(recipe["batch"], cell.samples) == 1:
+        raise InputError(
+            f"config: grid: {cell.arch} sees batches of 1 sample on {cell.samples} samples of {cell.dataset} by"
+            f" trainings.{training}; accepted: 2 or more, or another norm than batch"
         )
 
 
@@ -123,6 +135,8 @@ def _check_blocks(section: str, config: Mapping[str, Any], datasets: Mapping[str
             raise InputError(f"{place}.training is '{block['training']}', which is not defined; accepted: {known}")
         if "training" in block:
             _check_recipe(block["training"], block["dataset"], config, datasets)
+            for cell in (one for one in own if covers(block, one)):
+                _check_batch(block["training"], cell, config)
         net = config["nets"][block["arch"]]
         reason = refusal(net["family"], net) if section == "widenings" else None
         if reason is not None:
