@@ -21,8 +21,7 @@ from hypothesis import strategies as st
 
 from jumpboard import figures, schemas
 from jumpboard.artefacts import paths
-from jumpboard.artefacts.files import replacing
-from jumpboard.artefacts.files import REMEDY
+from jumpboard.artefacts.files import REMEDY, replacing
 from jumpboard.artefacts.provenance import Provenance
 from jumpboard.artefacts.tables import Column, Schema, concatenate, read_header, read_table, write_table
 from jumpboard.errors import InputError
