@@ -19,6 +19,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from jumpboard.artefacts.files import REMEDY, replacing
+from jumpboard.artefacts.paths import CELL_KEYS
 from jumpboard.artefacts.provenance import Provenance
 from jumpboard.errors import InputError
 
@@ -81,8 +82,12 @@ def read_checkpoint_header(path: Path, cell: Mapping[str, Any] | None = None) ->
     except (SafetensorError, OSError, TypeError, KeyError, ValueError, AttributeError):
         raise InputError(f"{path}: not a whole checkpoint file written by jumpboard; {REMEDY}") from None
     if cell is not None and header.get("cell") != cell:
-        raise InputError(f"{path}: is of cell {header.get('cell')}, not of {dict(cell)}; {REMEDY}")
+        raise InputError(f"{path}: is of {_named(header.get('cell'))}, not of {_named(cell)}; {REMEDY}")
     return dict(header)
+
+
+def _named(cell: Mapping[str, Any] | None) -> str:
+    return f"cell {'/'.join(str(cell.get(name)) for name in CELL_KEYS)}" if cell else "no cell"
 
 
 def read_member(path: Path, seed: int, checkpoint: str) -> dict[str, np.ndarray]:

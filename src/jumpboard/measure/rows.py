@@ -17,8 +17,8 @@ from jumpboard.measure.moments import FloatArray, Rows
 
 BLOCKS = 200
 LEAST = 4
-SMALLEST, LARGEST = 1e-70, 1e70
-"""Fourth powers of what lies between are numbers of float64 with all their digits."""
+SMALLEST, LARGEST = 1e-35, 1e35
+"""Eighth powers of what lies between, as in variances of moments of order four, keep all their digits in float64."""
 CHUNK = 1024
 
 
@@ -78,7 +78,7 @@ def read_rows(rows: Rows, name: str = "rows") -> CentredRows:
     """Find the mean of the rows in one pass.
 
     Raises InputError for what `check_rows` refuses, NaN, infinity, and values or differences
-    whose fourth powers overflow or underflow float64; rows that are all equal have none.
+    whose eighth powers overflow or underflow float64; rows that are all equal have none.
     """
     check_rows(rows, name)
     n = len(rows)
@@ -100,7 +100,7 @@ def read_rows(rows: Rows, name: str = "rows") -> CentredRows:
         largest, spread = max(largest, sizes.max()), max(spread, np.abs(part).max())
     if 0 < largest < SMALLEST or 0 < spread < SMALLEST:
         raise InputError(
-            f"{name}: all values, or all their differences, are below {SMALLEST:g}, so that fourth powers underflow; "
+            f"{name}: all values, or all their differences, are below {SMALLEST:g}, so that their moments underflow; "
             "accepted are larger ones; multiply the rows by a constant"
         )
     mean = pilot + total / n

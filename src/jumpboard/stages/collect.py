@@ -23,7 +23,8 @@ def own_rows(path: Path, schema: Schema, cell: Cell) -> list[dict[str, Any]]:
     for row in rows:
         found = tuple(row[name] for name in paths.CELL_KEYS)
         if found != cell.key:
-            raise InputError(f"{path}: holds rows of cell {found}, not of {cell.key}; {REMEDY}")
+            names = ("/".join(map(str, key)) for key in (found, cell.key))
+            raise InputError(f"{path}: holds rows of cell {', not of '.join(names)}; {REMEDY}")
     return rows
 
 
