@@ -1,5 +1,6 @@
 # make figures   install into .venv if needed, then rebuild every figure of the embedded default (CONFIG names overlays)
 # make test      install into .venv if needed, then run the tests
+# make soak      kill the smoke run 100 times at random moments, and compare what it ends with: 20 to 30 minutes
 # make test-slurm  run the smoke config on a SLURM cluster of one node, started for it; in a container, as root
 # make adopt     take over results that were copied here, after checking them (CONFIG names overlays, if any)
 # make release   rebuild, then write the released run, the README's table and the config's expected numbers
@@ -11,7 +12,7 @@ BIN := .venv/bin
 INSTALLED := .venv/installed
 OVERLAY := $(if $(CONFIG),--configfile $(CONFIG))
 
-.PHONY: figures test test-slurm adopt release
+.PHONY: figures test soak test-slurm adopt release
 .DELETE_ON_ERROR:
 
 figures: $(INSTALLED)
@@ -19,6 +20,9 @@ figures: $(INSTALLED)
 
 test: $(INSTALLED)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+soak: $(INSTALLED)
+	$(BIN)/python tests/soak.py
 
 test-slurm: $(INSTALLED)
 	$(BIN)/python tests/slurm/check.py

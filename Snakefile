@@ -4,7 +4,7 @@ from pathlib import Path
 
 import jumpboard
 from jumpboard.configuration.devices import take_gres
-from jumpboard.configuration.workflow import open_run
+from jumpboard.configuration.workflow import check_directory, open_run
 from jumpboard.errors import InputError
 
 
@@ -12,6 +12,7 @@ configfile: "config/config.yaml"
 
 
 try:
+    check_directory(Path(workflow.basedir))
     GRES = take_gres(config)
     PLAN = open_run(config, Path(workflow.basedir))
 except InputError as error:

@@ -18,7 +18,7 @@ from safetensors.numpy import load_file, save_file
 
 from conftest import Cell
 from jumpboard.artefacts.checkpoints import Member, read_checkpoint_header, read_member, write_checkpoints
-from jumpboard.artefacts.files import sha256_of
+from jumpboard.artefacts.files import REMEDY, sha256_of
 from jumpboard.artefacts.job import parse, write_json
 from jumpboard.artefacts.provenance import Provenance
 from jumpboard.errors import InputError
@@ -290,7 +290,7 @@ def test_files_that_are_no_checkpoints(path: Path, tmp_path: Path) -> None:
         for read in (read_checkpoint_header, lambda path: read_member(path, 1, "final")):
             with pytest.raises(InputError) as refusal:
                 read(path)
-            assert str(refusal.value) == f"{path}: not a whole checkpoint file written by jumpboard"
+            assert str(refusal.value) == f"{path}: not a whole checkpoint file written by jumpboard; {REMEDY}"
     save_file({"x": np.zeros(3)}, path)
     with pytest.raises(InputError, match="not a whole checkpoint file"):
         read_member(path, 1, "final")

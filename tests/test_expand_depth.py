@@ -5,8 +5,6 @@ import json
 import math
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -39,6 +37,7 @@ from jumpboard.schemas.step_gains import STEP_GAINS
 from jumpboard.stages import expand_depth, train_baseline
 from jumpboard.training.engine import Training, TrainingData
 from jumpboard.training.recipe import Recipe
+from killing import sweep
 from problems import trained_leaves
 
 SCHEMAS = (JUMPBOARD, STEP_GAINS, EXPANSION)
@@ -495,62 +494,20 @@ def test_sites_of_each_shape_are_trained_together(expanded_resnet: Expanded) -> 
 # Killed
 
 
-SWEEP = """
-import gc, json, os, signal, sys
-from pathlib import Path
-import pandas, pyarrow.compute  # pyarrow would import them anew in each child
-from jumpboard.artefacts.job import run_stage
-from jumpboard.nets import resmlp
-from jumpboard.stages import expand_depth
-roots, limits, arguments = sys.argv[1].split(":"), json.loads(sys.argv[2]), sys.argv[3:]
-gc.freeze()  # or each child would copy all pages
-
-def life(root, limit):
-    # In a child: the stage below `root`, killed at the `limit`-th change of the file system.
-    child = os.fork()
-    if child:
-        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    calls = 0
-    def dying(real):
-        def call(*places, **options):
-            nonlocal calls
-            calls += 1
-            if calls == limit:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return real(*places, **options)
-        return call
-    os.fsync = dying(lambda handle: None)  # a kill takes nothing from the page cache
-    os.replace, os.unlink, os.rmdir = map(dying, (os.replace, os.unlink, os.rmdir))
-    sys.argv = ["expand_depth", *(text.replace("ROOT", root) for text in arguments)]
-    run_stage("expand_depth", expand_depth.body)
-    sys.stderr.flush()
-    os._exit(0)
-
-for limit, root in zip(limits, roots):
-    first = life(root, limit)
-    second = life(root, limit + 15)
-    print(json.dumps([first, second, life(root, -1)]), flush=True)
-"""
-
-
 def test_killed_at_any_moment(make: Make) -> None:
     """Training killed, and days lost or other numbers: a run killed at the k-th write, rename or removal, killed again
     later, and started a third time ends with the bytes of an uninterrupted one, its states gone."""
     spec = {"splits": {"train": 30, "test": 30}, "steps": {**SPEC["steps"], "count": 2}}
     training = {"steps": 2, "state_every": 1, "evaluate_every": 2}
     expected = make(spec=spec, training=training, seeds=[3]).run().contents()
-    limits = [2, 17, 33, 60]
+    limits = [(first, first + 15, -1) for first in (2, 17, 33, 60)]
     cells = [make(spec=spec, training=training, seeds=[3]) for _ in limits]
-    arguments = [text.replace(str(cells[0].cell.root), "ROOT") for text in cells[0].arguments()]
-    roots = ":".join(str(one.cell.root) for one in cells)
-    command = [sys.executable, "-c", SWEEP, roots, json.dumps(limits), *arguments]
-    sweep = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    lives = [json.loads(line) for line in sweep.stdout.splitlines()]
-    assert len(lives) == len(limits), sweep.stderr
-    assert all(last == 0 for *_, last in lives), sweep.stderr
-    assert {first for first, *_ in lives} == {-signal.SIGKILL}
-    assert sum(second == -signal.SIGKILL for _, second, _ in lives) >= 2
-    assert "going on from step" in sweep.stderr
+    found, messages = sweep("expand_depth", [one.cell.root for one in cells], limits, cells[0].arguments())
+    assert len(found) == len(limits), messages
+    assert {lives.statuses[0] for lives in found} == {-signal.SIGKILL}
+    assert {lives.statuses[-1] for lives in found} == {0}, messages
+    assert sum(lives.statuses[1] == -signal.SIGKILL for lives in found) >= 2
+    assert "going on from step" in messages
     for one in cells:
         assert one.contents() == expected, one.cell.root
         assert not (one.cell.root / paths.RESUME).exists()

@@ -36,6 +36,7 @@ from jumpboard.training.interruption import Interrupted
 from jumpboard.training.recipe import Optimiser, Recipe
 from jumpboard.training.resume import SLOTS, ResumeStore
 from jumpboard.training.state import TrainingState
+from killing import sweep
 
 SHAPE, CLASSES, STEPS = (1, 5, 4), 3, 9
 SEEDS = (2, 6)
@@ -444,50 +445,6 @@ def expected_files(cell: Cell) -> list[str]:
     return sorted([*outputs, f"records/{first.with_suffix('.json').as_posix()}"])
 
 
-SWEEP = """
-import gc, json, os, signal, sys
-from pathlib import Path
-import pandas, pyarrow.compute  # pyarrow would import them anew in each child
-from jumpboard.artefacts.files import sha256_of
-from jumpboard.artefacts.job import run_stage
-from jumpboard.nets import resmlp
-from jumpboard.stages import train_baseline
-roots, arguments = sys.argv[1].split(":"), sys.argv[2:]
-gc.freeze()  # or each child would copy all pages
-
-def life(root, limit):
-    # In a child: the stage below `root`, killed at the `limit`-th change of the file system.
-    child = os.fork()
-    if child:
-        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    calls = 0
-    def dying(real):
-        def call(*places, **options):
-            nonlocal calls
-            calls += 1
-            if calls == limit:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return real(*places, **options)
-        return call
-    os.fsync = dying(lambda handle: None)  # a kill takes nothing from the page cache
-    os.replace, os.unlink, os.rmdir = map(dying, (os.replace, os.unlink, os.rmdir))
-    sys.argv = ["train_baseline", *(text.replace("ROOT", root) for text in arguments)]
-    run_stage("train_baseline", train_baseline.body)
-    sys.stderr.flush()
-    os._exit(0)
-
-def digests(root):
-    places = [text.partition("=")[2].replace("ROOT", root) for text in arguments[-3:]]
-    return [sha256_of(Path(place)) for place in places if os.path.exists(place)]
-
-for limit, root in enumerate(roots, 1):
-    first = life(root, limit)
-    print(json.dumps([first, digests(root), life(root, -1)]), flush=True)
-    if first == 0:
-        break
-"""
-
-
 def test_killed_at_every_change_of_the_file_system(make_cell: Callable[..., Cell]) -> None:
     """Training killed at the wall limit, and days lost or other numbers (snakemake #2407): for every k, a run killed at
     the k-th write, rename or removal, and started again, ends with the bytes of an uninterrupted one, and leaves
@@ -495,20 +452,16 @@ def test_killed_at_every_change_of_the_file_system(make_cell: Callable[..., Cell
     training = {"steps": 5, "state_every": 2, "evaluate_every": 2, "checkpoints": {"steps": [3], "losses": [2.5, 2.0]}}
     expected = reference_contents(make_cell, training=training)
     cells = [make_cell(root=f"killed_{k}", training=training) for k in range(60)]
-    arguments = [text.replace(str(cells[0].root), "ROOT") for text in cells[0].arguments()]
-    roots = ":".join(str(cell.root) for cell in cells)
-    sweep = subprocess.run(
-        [sys.executable, "-c", SWEEP, roots, *arguments], capture_output=True, text=True, timeout=300, check=False
-    )
-    lives = [json.loads(line) for line in sweep.stdout.splitlines()]
+    limits = [(k, -1) for k in range(1, 61)]
+    found, messages = sweep("train_baseline", [cell.root for cell in cells], limits, cells[0].arguments())
     whole = [hashlib.sha256(content).hexdigest() for content in expected.values()]
-    assert lives[-1] == [0, whole, 0], sweep.stderr
-    assert {(first, second) for first, _, second in lives[:-1]} == {(-signal.SIGKILL, 0)}
-    counts = [len(found) for _, found, _ in lives]
-    assert all(found == whole[: len(found)] for _, found, _ in lives), "each output is whole or not there"
-    assert set(counts) == {0, 1, 2, 3}
-    assert len(lives) > 30
-    for cell, _ in zip(cells, lives, strict=False):
+    assert (found[-1].statuses, found[-1].digests[0]) == ((0, 0), whole), messages
+    assert {lives.statuses for lives in found[:-1]} == {(-signal.SIGKILL, 0)}
+    left = [lives.digests[0] for lives in found]
+    assert all(outputs == whole[: len(outputs)] for outputs in left), "each output is whole or not there"
+    assert set(map(len, left)) == {0, 1, 2, 3}
+    assert len(found) > 30
+    for cell, _ in zip(cells, found, strict=False):
         assert cell.contents() == expected, cell.root
         assert cell.files() == expected_files(cell)
 

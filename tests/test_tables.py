@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from jumpboard import figures, schemas
 from jumpboard.artefacts import paths
-from jumpboard.artefacts.files import replacing
+from jumpboard.artefacts.files import REMEDY, replacing
 from jumpboard.artefacts.provenance import Provenance
 from jumpboard.artefacts.tables import Column, Schema, concatenate, read_header, read_table, write_table
 from jumpboard.errors import InputError
@@ -250,7 +250,7 @@ def test_damaged_and_foreign_files_are_named_in_one_line(tmp_path: Path, kind: s
     path = tmp_path / "t.parquet"
     BAD_FILES[kind](path)
     for action in (lambda: read_header(path), lambda: read_table(path, SCHEMA)):
-        assert message(action) == f"{path}: not a whole Parquet table written by jumpboard"
+        assert message(action) == f"{path}: not a whole Parquet table written by jumpboard; {REMEDY}"
 
 
 def test_absent_file_is_named(tmp_path: Path) -> None:

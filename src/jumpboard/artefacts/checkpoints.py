@@ -1,10 +1,10 @@
 """Checkpoint files: all seeds and moments of a cell in one safetensors file whose header carries their ancestry.
 
 Tensors are named `seed_<s>/<checkpoint>/<leaf>`. The header holds ONE metadata key, `jumpboard`, with sorted JSON
-(several keys would be written in random order): the provenance, and for each `seed_<s>/<checkpoint>` its step, the
-SHA-256 of its tensors and that of its parent: the last checkpoint of the same seed at an earlier step, or else what
-came before this file: the checkpoint that is expanded, the file of weights that training began with, or the data set's
-file. Checkpoints of one seed and step are siblings.
+(several keys would be written in random order): the provenance with the cell, and for each `seed_<s>/<checkpoint>` its
+step, the SHA-256 of its tensors and that of its parent: the last checkpoint of the same seed at an earlier step, or
+else what came before this file: the checkpoint that is expanded, the file of weights that training began with, or the
+data set's file. Checkpoints of one seed and step are siblings.
 """
 
 import errno
@@ -18,7 +18,8 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from jumpboard.artefacts.files import replacing
+from jumpboard.artefacts.files import REMEDY, replacing
+from jumpboard.artefacts.paths import CELL_KEYS
 from jumpboard.artefacts.provenance import Provenance
 from jumpboard.errors import InputError
 
@@ -68,19 +69,25 @@ def write_checkpoints(
             raise OSError(errno.EIO, str(error), str(path)) from None
 
 
-def read_checkpoint_header(path: Path) -> dict[str, Any]:
-    """The header of a checkpoint file. Raises InputError for any other file."""
+def read_checkpoint_header(path: Path, cell: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The header of a checkpoint file. Raises InputError for any other file, and for one of another `cell`."""
     try:
         with safe_open(path, framework="numpy") as handle:
             header = json.loads(handle.metadata()["jumpboard"])
         whole = all(isinstance(record[key], kind) for record in header["checkpoints"].values() for key, kind in RECORD)
         if (header["schema"], header["version"]) != ("checkpoints", 1) or not whole:
             raise ValueError
-        return dict(header)
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
     except (SafetensorError, OSError, TypeError, KeyError, ValueError, AttributeError):
-        raise InputError(f"{path}: not a whole checkpoint file written by jumpboard") from None
+        raise InputError(f"{path}: not a whole checkpoint file written by jumpboard; {REMEDY}") from None
+    if cell is not None and header.get("cell") != cell:
+        raise InputError(f"{path}: is of {_named(header.get('cell'))}, not of {_named(cell)}; {REMEDY}")
+    return dict(header)
+
+
+def _named(cell: Mapping[str, Any] | None) -> str:
+    return f"cell {'/'.join(str(cell.get(name)) for name in CELL_KEYS)}" if cell else "no cell"
 
 
 def read_member(path: Path, seed: int, checkpoint: str) -> dict[str, np.ndarray]:
@@ -97,5 +104,5 @@ def read_member(path: Path, seed: int, checkpoint: str) -> dict[str, np.ndarray]
         stored = handle.keys()
         leaves = {key[len(prefix) :]: handle.get_tensor(key) for key in stored if key.startswith(prefix)}
     if member_digest(leaves) != records[name]["sha256"]:
-        raise InputError(f"{path}: the tensors of '{name}' are not those of its record")
+        raise InputError(f"{path}: the tensors of '{name}' are not those of its record; {REMEDY}")
     return leaves

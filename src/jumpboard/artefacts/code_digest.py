@@ -17,7 +17,7 @@ from pathlib import Path
 
 import jumpboard
 
-FORMAT = 1
+FORMAT = 2
 PACKAGE = "jumpboard"
 OUTSIDE = (f"{PACKAGE}.artefacts", f"{PACKAGE}.cli", f"{PACKAGE}.errors")
 SKIPPED_FIELDS = {"kind", "ctx", "type_comment"}

@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+REMEDY = "delete it and run again"
+"""What to do about a damaged file of a run: Snakemake makes again what is missing, and not what is cut short."""
+
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:

@@ -8,7 +8,6 @@ between equal runs) is written under `<root>/records/`, beside no output and rea
 the records are listed leave none: it would stand in no list.
 """
 
-import argparse
 import json
 import logging
 import os
@@ -22,8 +21,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from jumpboard.artefacts.arguments import OneLineParser
 from jumpboard.artefacts.files import replacing, sha256_of
-from jumpboard.artefacts.paths import RECORDS
+from jumpboard.artefacts.paths import CELL_KEYS, RECORDS
 from jumpboard.artefacts.provenance import Provenance, config_digest
 from jumpboard.errors import InputError
 
@@ -71,6 +71,7 @@ class Job:
             threads=self.threads,
             device=self.device,
             versions={package: installed_version(package) for package in self.packages},
+            cell={name: self.params[name] for name in CELL_KEYS} if set(CELL_KEYS) <= set(self.params) else None,
         )
 
 
@@ -82,13 +83,16 @@ def installed_version(package: str) -> str:
         raise InputError(f"package '{package}' is not installed; accepted: the name of an installed package") from None
 
 
-def _pairs(values: list[str]) -> dict[str, Path]:
+def _pairs(option: str, values: list[str]) -> dict[str, Path]:
+    for value in values:
+        if not all(value.partition("=")):
+            raise InputError(f"{option} has '{value}'; accepted: NAME=PATH")
     return {name: Path(path) for name, _, path in (value.partition("=") for value in values)}
 
 
 def parse(stage: str, arguments: list[str]) -> Job:
-    """The job of a stage's command line. Raises InputError for less than one thread."""
-    parser = argparse.ArgumentParser(prog=f"python -m jumpboard.stages.{stage}")
+    """The job of a stage's command line. Raises InputError for less than one thread, and for what is no NAME=PATH."""
+    parser = OneLineParser(prog=f"python -m jumpboard.stages.{stage}")
     parser.add_argument("--root", type=Path, required=True, help="the run's results folder")
     parser.add_argument("--params", type=json.loads, required=True, help="the stage's parameters, one JSON value")
     parser.add_argument("--code", required=True, help="digest of the code that this stage depends on")
@@ -105,8 +109,8 @@ def parse(stage: str, arguments: list[str]) -> Job:
         options.params,
         options.code,
         options.threads,
-        _pairs(options.inputs),
-        _pairs(options.outputs),
+        _pairs("--inputs", options.inputs),
+        _pairs("--outputs", options.outputs),
         options.source,
     )
 
@@ -154,7 +158,18 @@ def run_stage(stage: str, body: Callable[[Job], None], recorded: bool = True) ->
     except InputError as error:
         sys.exit(_bad_input(str(error)))
     except OSError as error:
-        sys.exit(_bad_input(f"{error.filename}: {error.strerror}"))
+        sys.exit(_bad_input(f"{error.filename or stage}: {error.strerror}"))
+    except (MemoryError, RuntimeError) as error:
+        if not _out_of_memory(error):
+            raise
+        reason = str(error).splitlines()[0]
+        sys.exit(_bad_input(f"out of memory: {reason}; accepted: a smaller net, fewer samples, seeds or jobs at once"))
+
+
+def _out_of_memory(error: Exception) -> bool:
+    """Whether NumPy or torch could not have what it asked for; torch says so of a CPU in words alone."""
+    text = str(error)
+    return isinstance(error, MemoryError) or "out of memory" in text or "can't allocate memory" in text
 
 
 def _bad_input(message: str) -> int:

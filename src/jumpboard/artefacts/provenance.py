@@ -24,7 +24,8 @@ def config_digest(params: Any) -> str:
 
 @dataclass(frozen=True)
 class Provenance:
-    """Digests of code and parameters, the parents' SHA-256 by path below the root, and how the file was computed.
+    """Digests of code and parameters, the parents' SHA-256 by path below the root, how the file was computed, and of
+    which `cell` (its keys) it is, where it is of one.
 
     `tier` says what equality to expect of a second run: `bytes` (same machine kind, threads and versions), `close`
     (1e-4 relative from the same parents) or `statistical` (seed means within joint intervals).
@@ -38,6 +39,7 @@ class Provenance:
     threads: int
     device: str
     versions: Mapping[str, str]
+    cell: Mapping[str, Any] | None = None
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -49,4 +51,5 @@ class Provenance:
             "threads": self.threads,
             "device": self.device,
             "versions": dict(sorted(self.versions.items())),
+            **({} if self.cell is None else {"cell": dict(self.cell)}),
         }

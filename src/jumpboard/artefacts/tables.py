@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from jumpboard.artefacts.files import replacing
+from jumpboard.artefacts.files import REMEDY, replacing
 from jumpboard.artefacts.provenance import Provenance
 from jumpboard.errors import InputError
 
@@ -134,7 +134,7 @@ def read_header(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
     except (OSError, pa.ArrowInvalid, KeyError, TypeError, ValueError):
-        raise InputError(f"{path}: not a whole Parquet table written by jumpboard") from None
+        raise InputError(f"{path}: not a whole Parquet table written by jumpboard; {REMEDY}") from None
 
 
 def read_table(path: Path, schema: Schema) -> pa.Table:
@@ -149,7 +149,7 @@ def read_table(path: Path, schema: Schema) -> pa.Table:
     try:
         table = pq.ParquetFile(path).read()
     except (OSError, pa.ArrowInvalid) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from None
+        raise InputError(f"{path}: cannot be read: {error}; {REMEDY}") from None
     expected = schema.arrow()
     if table.column_names != expected.names:
         raise InputError(f"{path}: columns {table.column_names}, not {expected.names}")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from jumpboard.artefacts import paths
 from jumpboard.artefacts.checkpoints import read_checkpoint_header
-from jumpboard.artefacts.files import sha256_of
+from jumpboard.artefacts.files import REMEDY, sha256_of
 from jumpboard.artefacts.tables import read_header
 from jumpboard.errors import InputError
 
@@ -34,7 +34,7 @@ def read_manifest(path: Path) -> dict[str, dict[str, Any]]:
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; accepted: the results folder of a finished run") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        raise InputError(f"{path}: not a whole manifest") from None
+        raise InputError(f"{path}: not a whole manifest; {REMEDY}") from None
     return dict(manifest)
 
 
@@ -49,7 +49,7 @@ def read_config(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
     except (OSError, ValueError, KeyError, TypeError):
-        raise InputError(f"{path}: not the resolved config of a run") from None
+        raise InputError(f"{path}: not the resolved config of a run; {REMEDY}") from None
     return dict(resolved)
 
 

@@ -33,6 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def open_rows(path: Path) -> Rows:
     """Map an .npy file. Raises InputError, naming the file, for anything else and for what `check_rows` refuses."""
     try:
+        if path.exists() and not path.is_file() and not path.is_dir():  # to open a pipe is to wait for its writer
+            raise InputError(f"{path}: a pipe or device; accepted are .npy files")
         with path.open("rb") as stream:
             magic = stream.read(len(np.lib.format.MAGIC_PREFIX))
         if magic != np.lib.format.MAGIC_PREFIX:

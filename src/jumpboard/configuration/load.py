@@ -42,7 +42,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
         value = yaml.safe_load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:  # ValueError: not UTF-8, or a name with a null byte
         raise InputError(f"{path}: cannot be read: {error}") from None
     except yaml.YAMLError as error:
         raise InputError(f"{path}: not valid YAML: {error}") from None
@@ -86,6 +86,7 @@ def _check_cell(cell: Cell, config: Mapping[str, Any], datasets: Mapping[str, An
         raise InputError(
             f"config: trainings.{cell.training}.caps does not cover {cell.arch}; accepted: resmlp without gain and bias"
         )
+    _check_batch(cell.training, cell, config)
     available = datasets[cell.dataset]["splits"].get("train", 0)
     if cell.samples > available:
         raise InputError(
@@ -116,6 +117,15 @@ def _check_caps(section: str, place: str, training: str, own: Sequence[Cell], co
             raise InputError(
                 f"{place}.training is '{training}' with caps {caps}; accepted: those of trainings.{before}, {given}"
             )
+def _check_batch(training: str, cell: Cell, config: Mapping[str, Any]) -> None:
+    """One sample has no batch statistics: torch refuses it in the middle of the job."""
+    net, recipe = config["nets"][cell.arch], config["trainings"][training]
+    normalised = net["family"] == "resnet" and net.get("norm", "batch") == "batch"
+    if normalised and recipe["steps"] and min(recipe["batch"], cell.samples) == 1:
+        raise InputError(
+            f"config: grid: {cell.arch} sees batches of 1 sample on {cell.samples} samples of {cell.dataset} by"
+            f" trainings.{training}; accepted: 2 or more, or another norm than batch"
+        )
 
 
 def _check_blocks(section: str, config: Mapping[str, Any], datasets: Mapping[str, Any], grid: Sequence[Cell]) -> None:
@@ -144,6 +154,8 @@ def _check_blocks(section: str, config: Mapping[str, Any], datasets: Mapping[str
         if "training" in block:
             _check_recipe(block["training"], block["dataset"], config, datasets)
             _check_caps(section, place, block["training"], own, config)
+            for cell in (one for one in own if covers(block, one)):
+                _check_batch(block["training"], cell, config)
         net = config["nets"][block["arch"]]
         reason = refusal(net["family"], net) if section == "widenings" else None
         if reason is not None:

@@ -6,7 +6,8 @@ is accepted.
 
 import difflib
 import math
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -29,8 +30,14 @@ def _number(checker: Any, value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
+def _pattern(validator: Any, rule: str, value: Any, parent: Any) -> Iterator[ValidationError]:
+    """Patterns here are of whole texts; Python's `$` alone would let a line break follow."""
+    if isinstance(value, str) and not re.fullmatch(rule, value):
+        yield ValidationError(f"{value!r} does not match {rule}")
+
+
 TYPES = Draft202012Validator.TYPE_CHECKER.redefine_many({"integer": _integer, "number": _number})
-Validator = extend(Draft202012Validator, type_checker=TYPES)  # type: ignore[no-untyped-call]
+Validator = extend(Draft202012Validator, {"pattern": _pattern}, type_checker=TYPES)  # type: ignore[no-untyped-call]
 
 
 def checkout() -> Path:

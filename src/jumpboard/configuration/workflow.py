@@ -13,6 +13,15 @@ from jumpboard.configuration.validation import checkout
 from jumpboard.errors import InputError
 
 
+def check_directory(basedir: Path) -> None:
+    """Raise InputError unless snakemake works in the checkout: paths of the config and of the rules begin there."""
+    if Path.cwd().resolve() != basedir.resolve():
+        raise InputError(
+            f"snakemake works in {Path.cwd()}, not in {basedir.resolve()}; accepted: no --directory, and a start there;"
+            " results, figures and logs in an overlay may lie anywhere"
+        )
+
+
 def _check_writable(name: str, folder: Path) -> None:
     """Raise InputError where files cannot be made at `folder`, or in the parent that it would be made in."""
     parent = folder

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from jumpboard.artefacts.files import REMEDY
 from jumpboard.artefacts.provenance import Provenance
 from jumpboard.artefacts.tables import parquet_writer, read_header
 from jumpboard.data.rows import SPLITS, Rows, blank, check_rows, mean_and_sd
@@ -227,7 +228,7 @@ def read_splits(path: Path, wanted: Mapping[str, int] | None = None, scratch: Pa
                     _fill(path, file, parts[name], first)
                 first += size
     except (OSError, pa.ArrowInvalid) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from None
+        raise InputError(f"{path}: cannot be read: {error}; {REMEDY}") from None
     for name, part in parts.items():
         check_rows(part, shape, header["classes"], f"{path}: split '{name}'")
     return Splits(parts, shape, header["classes"], Moments(tuple(header["mean"]), tuple(header["sd"])))

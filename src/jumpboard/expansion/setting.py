@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from jumpboard.artefacts import paths
+from jumpboard.artefacts.checkpoints import read_checkpoint_header
 from jumpboard.artefacts.job import Job
 from jumpboard.artefacts.provenance import config_digest
 from jumpboard.data.rows import DRAWN
@@ -58,6 +59,7 @@ def open_setting(job: Job) -> Setting:
     data = load_samples(splits, sizes, params["samples"], device)
     net = build_net(params["net"], params["depth"], params["width"], splits["base"].shape, splits["base"].classes)
     job.packages = (*job.packages, "torch", "safetensors", "scipy", *net.packages)
+    read_checkpoint_header(job.inputs["checkpoints"], cell)  # refuses those of another cell
     reference = read_reference(job.inputs["checkpoints"], net, job.seeds, spec["reference"], device)
     recipe, baseline = (
         replace(Recipe.parse(params[name]), checkpoint_steps=(), losses=()) for name in ("training", "baseline")

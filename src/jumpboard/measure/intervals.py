@@ -87,7 +87,8 @@ def jackknife_positive(estimate: float, values: Sequence[Value], sets: Sequence[
     if not all(np.all(np.greater(value, 0)) for value in values):
         return Estimate(estimate, None, None)
     logarithmic = jackknife(float(np.log(estimate)), [np.log(value) for value in values], sets)
-    low, high = (None if limit is None else float(np.exp(limit)) for limit in (logarithmic.low, logarithmic.high))
+    factors = (None if limit is None else limit - np.log(estimate) for limit in (logarithmic.low, logarithmic.high))
+    low, high = (None if factor is None else estimate * float(np.exp(factor)) for factor in factors)
     return Estimate(estimate, low, high)
 
 

@@ -17,7 +17,8 @@ from jumpboard.measure.moments import FloatArray, Rows
 
 BLOCKS = 200
 LEAST = 4
-LARGEST = 1e70
+SMALLEST, LARGEST = 1e-35, 1e35
+"""Eighth powers of what lies between, as in variances of moments of order four, keep all their digits in float64."""
 CHUNK = 1024
 
 
@@ -76,23 +77,32 @@ def check_rows(rows: Rows, name: str) -> None:
 def read_rows(rows: Rows, name: str = "rows") -> CentredRows:
     """Find the mean of the rows in one pass.
 
-    Raises InputError for what `check_rows` refuses, NaN, infinity, and values whose fourth powers overflow float64.
+    Raises InputError for what `check_rows` refuses, NaN, infinity, and values or differences
+    whose eighth powers overflow or underflow float64; rows that are all equal have none.
     """
     check_rows(rows, name)
     n = len(rows)
     edges = tuple(int(edge) for edge in np.linspace(0, n, min(n, BLOCKS) + 1).round())
     pilot = rows[0].astype(np.float64)  # a constant coordinate keeps exactly its value
     uncentred = CentredRows(rows, pilot, pilot, edges)
-    total = np.zeros(rows.shape[1])
+    total, largest, spread = np.zeros(rows.shape[1]), 0.0, 0.0
     for low, high in pairwise(edges):
-        usable = (np.abs(rows[low:high], dtype=np.float64) <= LARGEST).all(axis=1)
+        sizes = np.abs(rows[low:high], dtype=np.float64)
+        usable = (sizes <= LARGEST).all(axis=1)
         if not usable.all():
             row = low + int(usable.argmin())
             raise InputError(
                 f"{name}: row {row} (counted from 0) holds NaN, infinity or more than {LARGEST:g}; "
                 "accepted are finite numbers; divide large ones by a constant"
             )
-        total += uncentred.part(low, high).sum(axis=0)
+        part = uncentred.part(low, high)
+        total += part.sum(axis=0)
+        largest, spread = max(largest, sizes.max()), max(spread, np.abs(part).max())
+    if 0 < largest < SMALLEST or 0 < spread < SMALLEST:
+        raise InputError(
+            f"{name}: all values, or all their differences, are below {SMALLEST:g}, so that their moments underflow; "
+            "accepted are larger ones; multiply the rows by a constant"
+        )
     mean = pilot + total / n
     return CentredRows(rows, mean, mean, edges)
 

@@ -63,7 +63,7 @@ def body(job: Job) -> None:
     data = load_samples(splits, spec["splits"], params["samples"], device)
     net = build_net(params["net"], params["depth"], params["width"], splits["base"].shape, splits["base"].classes)
     job.packages = (*job.packages, *net.packages)
-    records = read_checkpoint_header(job.inputs["checkpoints"])["checkpoints"]
+    records = read_checkpoint_header(job.inputs["checkpoints"], cell)["checkpoints"]
     tables: Tables = defaultdict(list)
     for seed in seeds:
         for checkpoint in spec["checkpoints"]:

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from jumpboard.data.augmentation import augment
+from jumpboard.errors import InputError
 from jumpboard.nets.base import Leaves, Net, forward
 from jumpboard.training.batches import Batches
 from jumpboard.training.caps import Projection
@@ -64,6 +65,8 @@ class Training:
         self.net, self.data, self.recipe = net, data, recipe
         self.device = data.x.device
         self.batches = Batches(seeds, len(data.x), recipe.batch, recipe.crop, recipe.flip)
+        if recipe.steps and self.batches.batch == 1 and net.buffer_shapes():
+            raise InputError("a batch of 1 sample has no statistics to normalise by; accepted: 2 or more")
         self.layout = Layout.of(net)
         self.free = None if free is None else free.to(self.device, data.x.dtype)
         decayed = self.layout.decayed() if free is None else self.layout.decayed() * free
