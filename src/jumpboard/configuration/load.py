@@ -16,6 +16,7 @@ from jumpboard.configuration.selection import SECTIONS, covers
 from jumpboard.configuration.validation import checkout, validate
 from jumpboard.errors import InputError
 from jumpboard.expansion.widenable import ACCEPTED, refusal
+from jumpboard.figures.registry import FIGURES
 from jumpboard.nets.registry import DEPTH_STEPS, PICTURES_ONLY
 
 
@@ -149,6 +150,11 @@ def resolve(config: Mapping[str, Any], datasets: Mapping[str, Any], claims: Mapp
     validate(datasets, "datasets", config["datasets"])
     validate(claims, "claims", config["claims"])
     check_inventory(config, datasets)
+    for claim, entry in claims.items():
+        unknown = [figure for figure in entry["figures"] if figure not in FIGURES]
+        if unknown:
+            accepted = f"figures of a net: {', '.join(FIGURES)}"
+            raise InputError(f"{config['claims']}: {claim}.figures has '{unknown[0]}'; accepted: {accepted}")
     grid = cells(config["grid"])
     if Path(config["results"]).absolute() == Path(config["figures"]).absolute():
         raise InputError(f"config: results and figures are both '{config['results']}'; accepted: a folder for each")
