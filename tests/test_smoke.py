@@ -1,6 +1,7 @@
 """The smoke config runs every rule in a clean copy of the checkout: if it fails, so does the reader's first command."""
 
 import json
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -136,6 +137,18 @@ def test_every_claim_has_a_verdict(results: Path, plan: Plan) -> None:
     accepted = {"supported", "contradicted", "inconclusive", "not evaluated"}
     assert {row["verdict"] for row in rows} <= accepted
     assert all(row["reason"] or row["missing"] for row in rows if row["verdict"] == "not evaluated")
+
+
+def test_the_report_is_made_of_the_run(run: Path, results: Path, plan: Plan) -> None:
+    """The target, in a run with folders of its own: all figures in one archive, nothing else made again."""
+    for _ in range(2):
+        done = snakemake(run, "--cores", "1", "report", "--configfile", "config/smoke.yaml")
+        assert done.returncode == 0, done.stdout[-5000:]
+    assert "Nothing to be done" in done.stdout
+    with zipfile.ZipFile(results / paths.REPORT) as archive:
+        names = {name.removeprefix("report/") for name in archive.namelist()}
+    figures = {f"figures/{one.path}" for one in plan.artefacts() if one.place == "figures"}
+    assert names == figures | {"index.html", "claims.parquet", "config.json"}
 
 
 def test_run_holds_together(run: Path, results: Path, plan: Plan) -> None:

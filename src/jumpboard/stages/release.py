@@ -17,7 +17,7 @@ from jumpboard.artefacts.compute import compute_table, machine, read_records, wa
 from jumpboard.artefacts.generated import replace_block
 from jumpboard.artefacts.job import Job, run_stage
 from jumpboard.artefacts.tables import read_header, read_table
-from jumpboard.artefacts.verification import read_config, read_manifest, run_faults
+from jumpboard.artefacts.verification import check_whole, read_config, read_manifest
 from jumpboard.claims.readme_table import readme_table
 from jumpboard.configuration.load import load_files
 from jumpboard.configuration.validation import checkout
@@ -86,9 +86,7 @@ def check_default(results: Path) -> None:
 def body(job: Job) -> None:
     results, figures = job.root, Path(job.params["figures"])
     check_default(results)
-    damaged = next(run_faults({"results": results, "figures": figures}), None)
-    if damaged is not None:
-        raise InputError(f"{damaged.file}: {damaged.reason}; the run must be whole to be released")
+    check_whole(results, figures)
     copy_run(results, figures)
     draw_pdfs(figures)
     records = read_records(results)
