@@ -4,6 +4,7 @@
 # make test-slurm  run the smoke config on a SLURM cluster of one node, started for it; in a container, as root
 # make adopt     take over results that were copied here, after checking them (CONFIG names overlays, if any)
 # make release   rebuild, then write the released run, the README's table and the config's expected numbers
+# make report    finish the run, then put it on one page, with all figures and plotted tables, into results/report.zip
 # PYTHON=python3.12 picks the interpreter; TORCH_INDEX=<address> takes torch from another index, such as the CPU builds
 PYTHON ?= python3
 TORCH_INDEX ?=
@@ -12,7 +13,7 @@ BIN := .venv/bin
 INSTALLED := .venv/installed
 OVERLAY := $(if $(CONFIG),--configfile $(CONFIG))
 
-.PHONY: figures test soak test-slurm adopt release
+.PHONY: figures test soak test-slurm adopt release report
 .DELETE_ON_ERROR:
 
 figures: $(INSTALLED)
@@ -34,6 +35,10 @@ adopt: $(INSTALLED)
 release: $(INSTALLED)
 	$(BIN)/snakemake --cores all
 	$(BIN)/snakemake --cores all release
+
+report: $(INSTALLED)
+	$(BIN)/snakemake --cores all $(OVERLAY)
+	$(BIN)/snakemake --cores all report $(OVERLAY)
 
 $(INSTALLED): requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14) and "Python 3.11 to 3.13 is needed: make PYTHON=python3.11")'

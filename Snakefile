@@ -34,6 +34,7 @@ include: "workflow/rules/claims.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/manifest.smk"
 include: "workflow/rules/release.smk"
+include: "workflow/rules/report.smk"
 
 
 localrules:

@@ -398,6 +398,8 @@ def test_any_word_of_the_entry_changes_the_digest() -> None:
     for change in changes:
         digests.add(evaluated({"rebound": entry | change}, grid(REBOUND), metrics(REBOUND))[0]["rule_digest"])
     assert len(digests) == 1 + len(changes)
+    shown = evaluated({"rebound": entry | {"figures": []}}, grid(REBOUND), metrics(REBOUND))
+    assert shown[0]["rule_digest"] in digests, "which figure shows a claim is no part of its rule"
 
 
 def test_rows_fit_the_schema_and_say_what_they_hold_for(tmp_path: Path) -> None:

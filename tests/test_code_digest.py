@@ -21,9 +21,10 @@ from jumpboard.claims.registry import MODULES as CLAIMS
 from jumpboard.configuration.load import load, merged, read_yaml
 from jumpboard.configuration.plan import Plan
 from jumpboard.data.registry import MODULES as DATA
-from jumpboard.figures.registry import FIGURES
+from jumpboard.figures.registry import FIGURES, RUN_FIGURES, figure_entry
 from jumpboard.nets.registry import MODULES as NETS
 from jumpboard.schemas.registry import MODULES as SCHEMAS
+from jumpboard.schemas.registry import RUN_MODULES as RUN_SCHEMAS
 from test_workflow import INVENTORY, TINY
 
 ROOT = Path(__file__).parents[1]
@@ -40,7 +41,7 @@ NAMED = {
     "expand_width": list(NETS.values()),
     "expand_chain": list(NETS.values()),
     "collect": list(SCHEMAS.values()),
-    "draw_figure": [*(entry.module for entry in FIGURES.values()), *SCHEMAS.values()],
+    "draw_figure": [*(entry.module for entry in (FIGURES | RUN_FIGURES).values()), *(SCHEMAS | RUN_SCHEMAS).values()],
     "evaluate_claims": list(CLAIMS.values()),
 }
 """Modules that a stage loads by a name from the config, as `Plan.code` hands them to the digest."""
@@ -508,8 +509,8 @@ def test_plan_hands_over_the_modules_that_a_config_names(plan: Plan, monkeypatch
             case "collect":
                 assert named == [SCHEMAS[one.keys["table"]]]
             case "draw_figure":
-                entry = FIGURES[one.keys["figure"]]
-                assert named == [entry.module, SCHEMAS[entry.table]]
+                entry = figure_entry(one.keys["figure"])
+                assert named == [entry.module, (SCHEMAS | RUN_SCHEMAS)[entry.table]]
             case "evaluate_claims":
                 assert set(named) == {CLAIMS[claim["rule"]["kind"]] for claim in configuration.claims.values()}
         used |= set(named)

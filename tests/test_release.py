@@ -9,9 +9,9 @@ from jumpboard.artefacts import paths
 from jumpboard.artefacts.compute import compute_table, machine, read_records, wall_minutes
 from jumpboard.artefacts.files import sha256_of
 from jumpboard.artefacts.generated import read_block, replace_block
-from jumpboard.artefacts.provenance import config_digest
 from jumpboard.artefacts.tables import read_table
 from jumpboard.artefacts.verification import read_manifest
+from jumpboard.claims.ledger import rule_digest
 from jumpboard.claims.readme_table import readme_table
 from jumpboard.configuration.validation import checkout
 from jumpboard.errors import InputError
@@ -69,7 +69,7 @@ def test_verdicts_carry_the_digests_of_the_rules_that_are_in_force() -> None:
     claims = json.loads((RESULTS / paths.CONFIG).read_text(encoding="utf-8"))["claims"]
     rows = read_table(RESULTS / paths.CLAIMS, CLAIMS).to_pylist()
     assert {row["claim"] for row in rows} == set(claims)
-    assert {row["rule_digest"] for row in rows} == {config_digest(claim) for claim in claims.values()}
+    assert {row["rule_digest"] for row in rows} == {rule_digest(claim) for claim in claims.values()}
 
 
 def test_a_run_of_another_config_is_not_released(tmp_path: Path) -> None:

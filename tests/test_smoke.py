@@ -1,6 +1,7 @@
 """The smoke config runs every rule in a clean copy of the checkout: if it fails, so does the reader's first command."""
 
 import json
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from jumpboard.configuration.load import load_files
 from jumpboard.configuration.plan import Artefact, Plan
 from jumpboard.configuration.selection import RULES
 from jumpboard.data.splits import read_splits
-from jumpboard.figures.registry import FIGURES, figure_module
+from jumpboard.figures.registry import FIGURES, RUN_FIGURES, figure_module
 from jumpboard.schemas.card import CARD
 from jumpboard.schemas.claims import CLAIMS
 from jumpboard.schemas.registry import MODULES as TABLES
@@ -63,7 +64,7 @@ def results(run: Path, plan: Plan) -> Path:
 def test_every_artefact_is_there(files: Mapping[Path, Artefact]) -> None:
     """A rule without a file is a rule that nobody runs."""
     assert [path for path in files if not path.is_file() or path.stat().st_size == 0] == []
-    assert {one.keys["figure"] for one in files.values() if one.rule == "draw_figure"} == set(FIGURES)
+    assert {one.keys["figure"] for one in files.values() if one.rule == "draw_figure"} == {*FIGURES, *RUN_FIGURES}
 
 
 def test_every_header_is_of_this_code_and_config(files: Mapping[Path, Artefact], plan: Plan) -> None:
@@ -95,7 +96,7 @@ def test_every_table_fits_its_schema(files: Mapping[Path, Artefact]) -> None:
     for path, one in files.items():
         if path.suffix != ".parquet":
             continue
-        table = Path(one.path).parts[1]
+        table = Path(one.path).parts[-1] if one.rule == "draw_figure" else Path(one.path).parts[1]
         seen.add((one.rule, table))
         if table in ("splits", "rows"):
             assert read_splits(path).sizes
@@ -136,6 +137,18 @@ def test_every_claim_has_a_verdict(results: Path, plan: Plan) -> None:
     accepted = {"supported", "contradicted", "inconclusive", "not evaluated"}
     assert {row["verdict"] for row in rows} <= accepted
     assert all(row["reason"] or row["missing"] for row in rows if row["verdict"] == "not evaluated")
+
+
+def test_the_report_is_made_of_the_run(run: Path, results: Path, plan: Plan) -> None:
+    """The target, in a run with folders of its own: all figures in one archive, nothing else made again."""
+    for _ in range(2):
+        done = snakemake(run, "--cores", "1", "report", "--configfile", "config/smoke.yaml")
+        assert done.returncode == 0, done.stdout[-5000:]
+    assert "Nothing to be done" in done.stdout
+    with zipfile.ZipFile(results / paths.REPORT) as archive:
+        names = {name.removeprefix("report/") for name in archive.namelist()}
+    figures = {f"figures/{one.path}" for one in plan.artefacts() if one.place == "figures"}
+    assert names == figures | {"index.html", "claims.parquet", "config.json"}
 
 
 def test_run_holds_together(run: Path, results: Path, plan: Plan) -> None:

@@ -1,20 +1,26 @@
 # Contract: collected table of a (data set, arch) -> <figures>/<figure>/<dataset>/<arch>.{svg,png,parquet}, the last the
-#           plotted table. One rule per figure of the library's registry, all through the stage draw_figure.
-from jumpboard.figures.registry import FIGURES
+#           plotted table; table of the run -> <figures>/<figure>.{svg,png,parquet}. One rule per figure of the library's
+#           registry, all through the stage draw_figure.
+from jumpboard.figures.registry import FIGURES, RUN_FIGURES
 
-for figure, needs in FIGURES.items():
+DRAWN = {
+    figure: (f"collect/{entry.table}/{{dataset}}/{{arch}}.parquet", f"{figure}/{{dataset}}/{{arch}}")
+    for figure, entry in FIGURES.items()
+} | {figure: (paths.CLAIMS, figure) for figure in RUN_FIGURES}
+
+for figure, (table, place) in DRAWN.items():
 
     rule:
         name:
             f"draw_{figure}"
         input:
-            table=f"<results>/collect/{needs.table}/{{dataset}}/{{arch}}.parquet",
+            table=f"<results>/{table}",
         output:
-            svg=f"<figures>/{figure}/{{dataset}}/{{arch}}.svg",
-            png=f"<figures>/{figure}/{{dataset}}/{{arch}}.png",
-            table=f"<figures>/{figure}/{{dataset}}/{{arch}}.parquet",
+            svg=f"<figures>/{place}.svg",
+            png=f"<figures>/{place}.png",
+            table=f"<figures>/{place}.parquet",
         log:
-            f"<logs>/draw_figure/{figure}/{{dataset}}/{{arch}}.log",
+            f"<logs>/draw_figure/{place}.log",
         priority: 100000
         localrule: True
         conda:

@@ -1,9 +1,9 @@
-"""What a run cost, from the records that its jobs left."""
+"""What a run cost and where it ran, from the records that its jobs left."""
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from jumpboard.artefacts import paths
 
@@ -24,19 +24,47 @@ def wall_minutes(records: list[dict[str, Any]]) -> float:
     return seconds / 60
 
 
-def compute_table(records: list[dict[str, Any]]) -> str:
-    """Markdown: jobs, core-seconds and peak memory of each stage."""
+class Cost(NamedTuple):
+    """What the jobs of a stage took together, in core-seconds, and the most that one of them held, in MB."""
+
+    stage: str
+    jobs: int
+    seconds: float
+    memory: float
+
+
+def stage_costs(records: list[dict[str, Any]]) -> list[Cost]:
+    """The cost of each stage, in the order of the records, and last that of `all`."""
     stages: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for record in records:
         stages[record["stage"]].append(record)
+    return [
+        Cost(
+            stage,
+            len(jobs),
+            sum(job["cpu_seconds"] for job in jobs),
+            max((job["peak_memory_bytes"] for job in jobs), default=0) / 1e6,
+        )
+        for stage, jobs in [*stages.items(), ("all", records)]
+    ]
+
+
+def compute_table(records: list[dict[str, Any]]) -> str:
+    """Markdown: jobs, core-seconds and peak memory of each stage."""
     lines = ["| stage | jobs | core-seconds | peak memory, MB |", "|---|---|---|---|"]
-    for stage, jobs in stages.items():
-        seconds = sum(job["cpu_seconds"] for job in jobs)
-        memory = max(job["peak_memory_bytes"] for job in jobs) / 1e6
-        lines.append(f"| `{stage}` | {len(jobs)} | {seconds:.0f} | {memory:.0f} |")
-    total = sum(record["cpu_seconds"] for record in records)
-    lines.append(f"| all | {len(records)} | {total:.0f} | |")
+    *stages, whole = stage_costs(records)
+    lines += [f"| `{one.stage}` | {one.jobs} | {one.seconds:.0f} | {one.memory:.0f} |" for one in stages]
+    lines.append(f"| all | {whole.jobs} | {whole.seconds:.0f} | |")
     return "\n".join(lines)
+
+
+SETTING = ("system", "machine", "cores", "device", "threads", "python")
+
+
+def settings(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Kinds of machine, with the threads and the Python that jobs had there, and how many `jobs` each one ran."""
+    counts = Counter(tuple(record[name] for name in SETTING) for record in records)
+    return [dict(zip(SETTING, kind, strict=True)) | {"jobs": counts[kind]} for kind in sorted(counts)]
 
 
 def machine(records: list[dict[str, Any]]) -> str:

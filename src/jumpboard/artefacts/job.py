@@ -127,7 +127,8 @@ def _write_record(job: Job, started: float) -> None:
     output = next(iter(job.outputs.values()))
     place = output.resolve()
     root = job.root.resolve()
-    name = place.relative_to(root) if place.is_relative_to(root) else Path(job.stage, *output.parts[-3:])
+    figure = Path(job.stage, *output.parts[-len(job.params) :])  # a figure's path has a part for each of its keys
+    name = place.relative_to(root) if place.is_relative_to(root) else figure
     record = {
         "stage": job.stage,
         "outputs": sorted(path.name for path in job.outputs.values()),

@@ -13,6 +13,7 @@ FIGURE = "{figure}/{dataset}/{arch}"
 RECORDS = "records"
 RESUME = ".resume"
 RELEASED = "released"
+REPORT = "report.zip"
 
 
 def cell_table(rule: str, table: str) -> str:

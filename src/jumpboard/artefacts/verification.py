@@ -71,6 +71,13 @@ def run_faults(places: Mapping[str, Path]) -> Iterator[Fault]:
         yield from manifest_faults(manifest, places)
 
 
+def check_whole(results: Path, figures: Path) -> None:
+    """Raise InputError, naming the first file, for a run that differs from what its manifests list."""
+    damaged = next(run_faults({"results": results, "figures": figures}), None)
+    if damaged is not None:
+        raise InputError(f"{damaged.file}: {damaged.reason}; the run must be whole to be shown")
+
+
 def stored_digests(path: Path) -> tuple[str, str]:
     """Code and config digest in the header of a table or checkpoint file."""
     header = read_checkpoint_header(path) if path.suffix == ".safetensors" else read_header(path)

@@ -42,13 +42,15 @@ class Rule(Protocol):
     """A module of one kind of rule.
 
     `COLUMNS` it reads (`{value}` stands for the first column that the claim names), `BY_SAMPLES` whether each sample
-    size is judged alone, `STATISTIC` what the main estimate is, with its unit. `judge` and `null` are pure; `null`
-    answers for the verdict that was given to a claim, by the claim's name.
+    size is judged alone, `STATISTIC` what the main estimate is, with its unit, `SUPPORTING` from where to where such an
+    estimate speaks for the claim, None where there is no end. `judge` and `null` are pure; `null` answers for the
+    verdict that was given to a claim, by the claim's name.
     """
 
     COLUMNS: tuple[str, ...]
     BY_SAMPLES: bool
     STATISTIC: str
+    SUPPORTING: tuple[float | None, float | None]
 
     @staticmethod
     def judge(seen: Observations) -> Ruling: ...

@@ -22,6 +22,7 @@ from jumpboard.claims.statistics import mean_interval
 COLUMNS = ("over_training_on", "over_scratch", "scratch_sites")
 BY_SAMPLES = True
 STATISTIC = "test loss of the old net trained on minus that of the expanded net, mean over nets, nats"
+SUPPORTING = (0.0, None)
 
 
 def judge(seen: Observations) -> Ruling:

@@ -37,6 +37,13 @@ def permute_depths(seen: Observations, generator: np.random.Generator) -> Observ
     return replace(seen, columns=columns)
 
 
+def permute_widths(seen: Observations, generator: np.random.Generator) -> Observations:
+    """Width labels permuted within each seed and depth, at one sample size."""
+    order = _orders((len(seen.seeds), len(seen.depths), len(seen.widths)), generator)[..., None]
+    columns = {name: np.take_along_axis(values, order, axis=2) for name, values in seen.columns.items()}
+    return replace(seen, columns=columns)
+
+
 def permute_sample_sizes(seen: Observations, generator: np.random.Generator) -> Observations:
     """Sample-size labels permuted within each seed and width: whole curves over depth change places."""
     order = _orders((len(seen.seeds), len(seen.widths), len(seen.samples)), generator)[:, None]

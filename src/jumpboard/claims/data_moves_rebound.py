@@ -19,6 +19,7 @@ from jumpboard.claims.statistics import mean_interval, slopes
 COLUMNS = ("validation_loss",)
 BY_SAMPLES = False
 STATISTIC = "slope of log2(D*) on log2(samples), mean over widths, doublings of depth per doubling of samples"
+SUPPORTING = (0.0, None)
 
 
 def judge(seen: Observations) -> Ruling:

@@ -20,23 +20,27 @@ from jumpboard.claims.base import CONTRADICTED, INCONCLUSIVE, SUPPORTED, Null, R
 from jumpboard.claims.controls import by_permutation
 from jumpboard.claims.expansion_values import CONTROLS
 from jumpboard.claims.observations import Observations, mean_over_nets
-from jumpboard.claims.statistics import ROUNDING, mean_interval
+from jumpboard.claims.statistics import ROUNDING, mean_interval, share_interval
 
 CONTROL_COLUMNS = tuple(f"{name}_descends" for name in CONTROLS)
 COLUMNS = ("descends", "descending_sites", "bernstein_descends", *CONTROL_COLUMNS)
 BY_SAMPLES = True
 STATISTIC = "share of nets with a held-out descent direction at some site"
 HALF = 0.5
+SUPPORTING = (HALF, None)
 
 
 def judge(seen: Observations) -> Ruling:
     """`seen` holds one sample size, without missing runs."""
-    intervals = {f"nets, {name}": one for name, one in mean_over_nets(seen, "descends").items()}
+    intervals = {f"nets, {name}": one for name, one in mean_over_nets(seen, "descends", share_interval).items()}
     share = intervals["nets, all nets"]
-    intervals["sites"] = mean_over_nets(seen, "descending_sites")["all nets"]
-    intervals["nets by the empirical Bernstein limit"] = mean_over_nets(seen, "bernstein_descends")["all nets"]
+    for name, column in (
+        ("sites", "descending_sites"),
+        ("nets by the empirical Bernstein limit", "bernstein_descends"),
+    ):
+        intervals[name] = mean_over_nets(seen, column, share_interval)["all nets"]
     for name, column in zip(CONTROLS, CONTROL_COLUMNS, strict=True):
-        intervals[f"nets, {name} direction"] = mean_over_nets(seen, column)["all nets"]
+        intervals[f"nets, {name} direction"] = mean_over_nets(seen, column, share_interval)["all nets"]
     controls = np.mean([seen.columns[column] for column in CONTROL_COLUMNS], axis=0)
     excess = (seen.columns["descends"] - controls).reshape(len(seen.seeds), -1).mean(axis=1)
     intervals["nets, over control directions"] = mean_interval(excess)

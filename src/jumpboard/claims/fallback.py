@@ -10,16 +10,18 @@ beside it, and withdraws nothing. Paper `depth`, fallback [stated].
 
 from jumpboard.claims.base import CONTRADICTED, SUPPORTED, Null, Ruling
 from jumpboard.claims.observations import Observations, mean_over_nets
+from jumpboard.claims.statistics import share_interval
 
 COLUMNS = ("worse", "trained_worse")
 BY_SAMPLES = True
 STATISTIC = "number of expansions of a net whose selected model is worse than the jumpboard, mean over nets"
+SUPPORTING = (None, 0.0)
 
 
 def judge(seen: Observations) -> Ruling:
     """`seen` holds one sample size, without missing runs."""
     worse = mean_over_nets(seen, "worse")["all nets"]
-    alone = mean_over_nets(seen, "trained_worse")["all nets"]
+    alone = mean_over_nets(seen, "trained_worse", share_interval)["all nets"]
     intervals = {"worse": worse, "share where training alone was worse": alone}
     count = int(seen.columns["worse"].sum())
     if count:

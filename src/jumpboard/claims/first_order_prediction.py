@@ -21,22 +21,23 @@ import numpy as np
 from jumpboard.claims.base import CONTRADICTED, INCONCLUSIVE, SUPPORTED, Null, Ruling
 from jumpboard.claims.controls import by_permutation
 from jumpboard.claims.observations import Observations, mean_over_nets
-from jumpboard.claims.statistics import FloatArray, mean_interval
+from jumpboard.claims.statistics import FloatArray, mean_interval, share_interval
 
 COLUMNS = ("predicted_gain", "realised_gain", "resolved_sites")
 BY_SAMPLES = True
 STATISTIC = "slope of realised on predicted held-out gain of the smallest step, mean over nets"
 AGREEMENT = 0.9
-SUPPORTS, ALLOWS = (0.9, 1.1), (0.5, 1.5)
+SUPPORTING, ALLOWS = (0.9, 1.1), (0.5, 1.5)
 
 
 def judge(seen: Observations) -> Ruling:
     """`seen` holds one sample size, without missing runs."""
     resolving = seen.columns["resolved_sites"].sum(axis=(1, 2, 3)) > 0
     told = resolving if resolving.any() else np.ones_like(resolving)  # a seed without any such site has no slope
-    agreement, slope, between = (mean_interval(one[told]) for one in prediction_scores(*_gains(seen)))
+    agreement, *ratios = (one[told] for one in prediction_scores(*_gains(seen)))
+    agreement, (slope, between) = share_interval(agreement), map(mean_interval, ratios)
     intervals = {"slope": slope, "slope between sites": between, "sign agreement": agreement}
-    intervals["share of sites resolved"] = mean_over_nets(seen, "resolved_sites")["all nets"]
+    intervals["share of sites resolved"] = mean_over_nets(seen, "resolved_sites", share_interval)["all nets"]
     if not resolving.all():
         return Ruling(INCONCLUSIVE, "in some seed no gain is resolved at any site", slope, intervals)
     if slope.below(ALLOWS[0]) or slope.above(ALLOWS[1]):
@@ -44,7 +45,7 @@ def judge(seen: Observations) -> Ruling:
     if not agreement.above(AGREEMENT):
         return Ruling(INCONCLUSIVE, f"the sign agreement is not resolved above {AGREEMENT}", slope, intervals)
     for name, one in (("slope", slope), ("slope between sites", between)):
-        if not (one.above(SUPPORTS[0]) and one.below(SUPPORTS[1])):
+        if not (one.above(SUPPORTING[0]) and one.below(SUPPORTING[1])):
             return Ruling(INCONCLUSIVE, f"the {name} is not resolved within [0.9, 1.1]", slope, intervals)
     return Ruling(SUPPORTED, "", slope, intervals)
 

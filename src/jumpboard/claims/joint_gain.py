@@ -19,6 +19,7 @@ from jumpboard.claims.statistics import mean_interval, slopes
 COLUMNS = ("test_loss",)
 BY_SAMPLES = True
 STATISTIC = "slope of test loss on log2(depth) along the diagonal, nats per doubling of depth"
+SUPPORTING = (None, 0.0)
 
 
 def judge(seen: Observations) -> Ruling:

@@ -32,8 +32,9 @@ def evaluate(
     """Rows of table `claims`.
 
     `tables` holds rows by table, `cells` the cells expected in each: mappings of dataset, arch, depth, width, samples
-    and seeds, those of expansions also of the checkpoint `reference`. Raises InputError for an unknown kind of rule or
-    table, columns that are not the rule's, or a run that stands twice or lacks some of its sites.
+    and seeds, those of expansions also of the checkpoint `reference`. A claim on a table that is not in `cells`, as no
+    rule makes it, is not evaluated. Raises InputError for an unknown kind of rule, columns that are not the rule's, a
+    table that cannot be read, or a run that stands twice or lacks some of its sites.
     """
     return [
         row
@@ -59,7 +60,7 @@ def _on_net(
     place = net.get("relative_site")
     own = [
         cell
-        for cell in cells[entry["tables"][0]]
+        for cell in cells.get(entry["tables"][0], ())
         if (cell["dataset"], cell["arch"]) == (net["dataset"], net["arch"])
         and (place is None or site_of(place, cell["depth"]) is not None)
     ]
@@ -68,7 +69,9 @@ def _on_net(
     if not own:
         name = f"{net['dataset']}/{net['arch']}"
         where = {"samples": ALL_SIZES, "checkpoint": checkpoints[0], "configuration": name}
-        return [key | where | _unjudged(f"the config has no cells of {name} for it", ())]
+        unmade = [f"table {table}" for table in entry["tables"] if table not in cells]
+        reason = f"no rule makes {' and '.join(unmade)} yet" if unmade else f"the config has no cells of {name} for it"
+        return [key | where | _unjudged(reason, unmade)]
     runs = run_values(tables, entry["tables"], split, place)
     rows = []
     for size in sorted({cell["samples"] for cell in own}) if rule.BY_SAMPLES else [ALL_SIZES]:
@@ -123,9 +126,15 @@ def _unjudged(reason: str, missing: Sequence[str]) -> dict[str, Any]:
     return {"verdict": NOT_EVALUATED, "reason": reason, "missing": "; ".join(missing), **empty}
 
 
-def _stated(entry: Mapping[str, Any], rule: Rule) -> dict[str, str]:
+def _stated(entry: Mapping[str, Any], rule: Rule) -> dict[str, Any]:
     texts = {key: str(entry[key]) for key in ("paper", "place", "source", "statement", "control")}
-    return {**texts, "statistic": rule.STATISTIC, "rule_digest": config_digest(entry)}
+    bounds = dict(zip(("supports_from", "supports_to"), rule.SUPPORTING, strict=True))
+    return {**texts, **bounds, "statistic": rule.STATISTIC, "rule_digest": rule_digest(entry)}
+
+
+def rule_digest(entry: Mapping[str, Any]) -> str:
+    """SHA-256 of a claim's entry but for the names of figures, which decide nothing."""
+    return config_digest({name: value for name, value in entry.items() if name != "figures"})
 
 
 def _configuration(net: Mapping[str, str], checkpoint: str, seen: Observations, cells: Sequence[Row]) -> str:

@@ -18,6 +18,7 @@ COLUMNS = ("rho_off", "null_rho_off", "rho_off_resolved")
 BY_SAMPLES = True
 STATISTIC = "share of covariance energy off the diagonal, mean over sites and nets"
 HALF = 0.5
+SUPPORTING = (None, HALF)
 LEAST_RESOLVED = 0.9
 
 

@@ -14,15 +14,17 @@ within each coordinate, break the criterion at half of their sites or more. Crit
 from jumpboard.claims.base import CONTRADICTED, INCONCLUSIVE, SUPPORTED, Null, Ruling
 from jumpboard.claims.near_diagonal import HALF
 from jumpboard.claims.observations import Observations, mean_over_nets
+from jumpboard.claims.statistics import share_interval
 
 COLUMNS = ("draft_share", "null_draft_share", "tiny_variance_share")
 BY_SAMPLES = True
 STATISTIC = "share of sites with max |Cov_ij| < 1e-5, mean over nets"
+SUPPORTING = (HALF, None)
 
 
 def judge(seen: Observations) -> Ruling:
     """`seen` holds one sample size, without missing runs."""
-    intervals = mean_over_nets(seen, "draft_share")
+    intervals = mean_over_nets(seen, "draft_share", share_interval)
     mean = intervals["all nets"]
     if mean.above(HALF):
         return Ruling(SUPPORTED, "", mean, intervals)

@@ -4,7 +4,7 @@ Which runs must be there is said by the config, never read off the rows: a run t
 Rules compare depths, widths and sample sizes with one another, so the full product of those expected is expected.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -69,12 +69,14 @@ def _array(shape: tuple[int, ...], found: Mapping[tuple[int, ...], Any]) -> Floa
     return array
 
 
-def mean_over_nets(seen: Observations, column: str) -> dict[str, Interval]:
+def mean_over_nets(
+    seen: Observations, column: str, interval: Callable[[FloatArray], Interval] = mean_interval
+) -> dict[str, Interval]:
     """The mean of a column over all nets of a seed, and over those of each width."""
     values = seen.columns[column]
     widths = {f"at width {width}": values[:, :, w] for w, width in enumerate(seen.widths)}
     parts = {"all nets": values, **widths}
-    return {name: mean_interval(part.reshape(len(seen.seeds), -1).mean(axis=1)) for name, part in parts.items()}
+    return {name: interval(part.reshape(len(seen.seeds), -1).mean(axis=1)) for name, part in parts.items()}
 
 
 def at_level(runs: Mapping[Identity, Row], cells: Sequence[Row], checkpoint: str) -> list[Row]:

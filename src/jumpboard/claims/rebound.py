@@ -23,6 +23,7 @@ from jumpboard.claims.statistics import FloatArray, mean_interval, slopes
 COLUMNS = ("validation_loss", "test_loss")
 BY_SAMPLES = True
 STATISTIC = "test loss of the deepest net minus that at D*, at the smallest width, nats"
+SUPPORTING = (0.0, None)
 
 
 def best_depth(validation: FloatArray) -> NDArray[np.intp]:

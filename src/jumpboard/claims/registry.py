@@ -13,6 +13,7 @@ MODULES = {
     "rebound": "jumpboard.claims.rebound",
     "data_moves_rebound": "jumpboard.claims.data_moves_rebound",
     "trend_in_depth": "jumpboard.claims.trend_in_depth",
+    "width_raises_observability": "jumpboard.claims.width_raises_observability",
     "near_diagonal": "jumpboard.claims.near_diagonal",
     "near_diagonal_draft": "jumpboard.claims.near_diagonal_draft",
     "descent_direction": "jumpboard.claims.descent_direction",

@@ -2,12 +2,13 @@
 
     mean +- t(0.95, n - 1) s / sqrt(n)        two-sided 90 %; s: standard deviation over the n seeds
 
+of shares cut at 0 and 1: no share lies beyond, so that the coverage stays, and no limit that is cut decides a verdict.
 A seed is the unit: everything that shares one (depths, widths, sample sizes) is first reduced to one number per seed.
 Within a net, tests at many sites are corrected by Holm's procedure: no false rejection with probability 1 - level.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -76,6 +77,14 @@ def mean_interval(values: Sequence[float] | FloatArray) -> Interval:
         return Interval(mean, None, None, n)
     half = _quantile(n - 1) * float(seeds.std(ddof=1)) / n**0.5
     return Interval(mean, mean - half, mean + half, n)
+
+
+def share_interval(values: Sequence[float] | FloatArray) -> Interval:
+    """The same for shares: its limits end at 0 and 1."""
+    mean = mean_interval(values)
+    if mean.low is None or mean.high is None:
+        return mean
+    return replace(mean, low=max(mean.low, 0.0), high=min(mean.high, 1.0))
 
 
 def slopes(x: ArrayLike, y: FloatArray) -> FloatArray:

@@ -20,6 +20,7 @@ from jumpboard.claims.statistics import mean_interval, slopes
 COLUMNS = ("{value}", "{value}_resolved")
 BY_SAMPLES = True
 STATISTIC = "slope of the value on log2(depth), mean over widths"
+SUPPORTING = (None, 0.0)
 
 
 def judge(seen: Observations) -> Ruling:

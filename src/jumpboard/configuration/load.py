@@ -16,6 +16,7 @@ from jumpboard.configuration.selection import SECTIONS, covers
 from jumpboard.configuration.validation import checkout, validate
 from jumpboard.errors import InputError
 from jumpboard.expansion.widenable import ACCEPTED, refusal
+from jumpboard.figures.registry import FIGURES
 from jumpboard.nets.registry import DEPTH_STEPS, PICTURES_ONLY
 
 
@@ -117,6 +118,8 @@ def _check_caps(section: str, place: str, training: str, own: Sequence[Cell], co
             raise InputError(
                 f"{place}.training is '{training}' with caps {caps}; accepted: those of trainings.{before}, {given}"
             )
+
+
 def _check_batch(training: str, cell: Cell, config: Mapping[str, Any]) -> None:
     """One sample has no batch statistics: torch refuses it in the middle of the job."""
     net, recipe = config["nets"][cell.arch], config["trainings"][training]
@@ -182,6 +185,11 @@ def resolve(config: Mapping[str, Any], datasets: Mapping[str, Any], claims: Mapp
     validate(datasets, "datasets", config["datasets"])
     validate(claims, "claims", config["claims"])
     check_inventory(config, datasets)
+    for claim, entry in claims.items():
+        unknown = [figure for figure in entry["figures"] if figure not in FIGURES]
+        if unknown:
+            accepted = f"figures of a net: {', '.join(FIGURES)}"
+            raise InputError(f"{config['claims']}: {claim}.figures has '{unknown[0]}'; accepted: {accepted}")
     grid = cells(config["grid"])
     if Path(config["results"]).absolute() == Path(config["figures"]).absolute():
         raise InputError(f"config: results and figures are both '{config['results']}'; accepted: a folder for each")

@@ -19,9 +19,10 @@ from jumpboard.configuration.selection import RULES, SECTIONS, block_of, cells_o
 from jumpboard.data.registry import KNOWN_LAWS
 from jumpboard.data.registry import MODULES as DATA_MODULES
 from jumpboard.errors import InputError
-from jumpboard.figures.registry import FIGURES
+from jumpboard.figures.registry import FIGURES, RUN_FIGURES, figure_entry
 from jumpboard.nets.registry import MODULES as NET_MODULES
 from jumpboard.schemas.registry import MODULES as SCHEMA_MODULES
+from jumpboard.schemas.registry import RUN_MODULES
 
 Keys = Mapping[str, Any]
 COLLECTED = {  # table -> the rule that makes it cell by cell
@@ -172,8 +173,8 @@ class Plan:
             case "collect":
                 return {**{name: keys[name] for name in ("table", "dataset", "arch")}, "rule": COLLECTED[keys["table"]]}
             case "draw_figure":
-                return {name: keys[name] for name in ("figure", "dataset", "arch")}
-            case "release":
+                return {name: keys[name] for name in ("figure", "dataset", "arch") if name in keys}
+            case "release" | "report":
                 return {"figures": config["figures"]}
             case "evaluate_claims" | "write_manifest":
                 return {}
@@ -193,7 +194,8 @@ class Plan:
             case "collect":
                 named = [SCHEMA_MODULES[keys["table"]]]
             case "draw_figure":
-                named = [FIGURES[keys["figure"]].module, SCHEMA_MODULES[FIGURES[keys["figure"]].table]]
+                entry = figure_entry(keys["figure"])
+                named = [entry.module, (SCHEMA_MODULES | RUN_MODULES)[entry.table]]
             case "evaluate_claims":
                 named = sorted({CLAIM_MODULES[claim["rule"]["kind"]] for claim in self.configuration.claims.values()})
         return code_digest(f"jumpboard.stages.{rule}", *named)
@@ -230,3 +232,6 @@ class Plan:
                 for suffix in FIGURE_FILES:
                     yield Artefact("figures", f"{paths.filled(paths.FIGURE, keys)}.{suffix}", "draw_figure", keys)
         yield Artefact("results", paths.CLAIMS, "evaluate_claims", {})
+        for figure in RUN_FIGURES:
+            for suffix in FIGURE_FILES:
+                yield Artefact("figures", f"{figure}.{suffix}", "draw_figure", {"figure": figure})

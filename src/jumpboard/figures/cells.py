@@ -5,14 +5,14 @@ D* is, for each seed, the depth with the lowest mean validation loss of the othe
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from jumpboard.artefacts.tables import Column
 from jumpboard.claims.rebound import depth_best_for_others
-from jumpboard.claims.statistics import mean_interval
+from jumpboard.claims.statistics import Interval, mean_interval
 from jumpboard.errors import InputError
 
 Row = Mapping[str, Any]
@@ -54,11 +54,13 @@ def seed_means(rows: Sequence[Row], column: str) -> list[dict[str, Any]]:
     return summaries
 
 
-def mean_columns(column: str, values: Sequence[float]) -> dict[str, Any]:
+def mean_columns(
+    column: str, values: Sequence[float], interval_of: Callable[[Sequence[float]], Interval] = mean_interval
+) -> dict[str, Any]:
     """The columns of `limits_of` and `n`."""
     if not values:
         return {column: None, "low": None, "high": None, "n": 0}
-    interval = mean_interval(values)
+    interval = interval_of(values)
     return {column: interval.estimate, "low": interval.low, "high": interval.high, "n": interval.n}
 
 

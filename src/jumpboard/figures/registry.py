@@ -1,7 +1,8 @@
-"""Figures by name: figure -> the module that holds it and the table it is drawn from. Imports none of them.
+"""Figures by name: figure -> the module that holds it, the table it is drawn from, its paper. Imports none of them.
 
 A module holds `SCHEMA` and `CAPTION`, and two pure functions: `plotted(rows, dataset, arch)` turns rows of the source
-table into rows of `SCHEMA`, `draw(rows)` turns these into a picture.
+table into rows of `SCHEMA`, `draw(rows)` turns these into a picture. Of `FIGURES` there is a picture for each net that
+has the table; of `RUN_FIGURES` one for the whole run, and `plotted` takes rows alone.
 """
 
 import importlib
@@ -17,10 +18,11 @@ if TYPE_CHECKING:
 
 
 class Entry(NamedTuple):
-    """A figure's module and its source table."""
+    """A figure's module, its source table and the short name of the paper it belongs to."""
 
     module: str
     table: str
+    paper: str = "depth"
 
 
 FIGURES = {
@@ -39,6 +41,7 @@ FIGURES = {
     "gain_over_training_on_width": Entry("jumpboard.figures.gain_over_training_on_width", "widening"),
     "chain": Entry("jumpboard.figures.chain", "chain"),
 }
+RUN_FIGURES = {"claims_overview": Entry("jumpboard.figures.claims_overview", "claims", "all")}
 
 
 class FigureModule(Protocol):
@@ -48,14 +51,20 @@ class FigureModule(Protocol):
     CAPTION: str
 
     @staticmethod
-    def plotted(rows: Sequence[Mapping[str, Any]], dataset: str, arch: str) -> list[dict[str, Any]]: ...
+    def plotted(rows: Sequence[Mapping[str, Any]], **net: str) -> list[dict[str, Any]]: ...
 
     @staticmethod
     def draw(rows: Sequence[Mapping[str, Any]]) -> "Figure": ...
 
 
+def figure_entry(name: str) -> Entry:
+    """What is known of a figure. Raises InputError for an unknown name."""
+    every = FIGURES | RUN_FIGURES
+    if name not in every:
+        raise InputError(f"figure '{name}' is not known; accepted: {', '.join(every)}")
+    return every[name]
+
+
 def figure_module(name: str) -> FigureModule:
     """The module of a figure. Raises InputError for an unknown name."""
-    if name not in FIGURES:
-        raise InputError(f"figure '{name}' is not known; accepted: {', '.join(FIGURES)}")
-    return cast(FigureModule, importlib.import_module(FIGURES[name].module))
+    return cast(FigureModule, importlib.import_module(figure_entry(name).module))

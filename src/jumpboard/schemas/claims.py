@@ -9,7 +9,7 @@ MOMENT = replace(CHECKPOINT, description=f"{CHECKPOINT.description}; reference: 
 
 CLAIMS = Schema(
     "claims",
-    2,
+    3,
     (
         Column("claim", "string", "-", "id of the claim in config/claims.yaml", key=True),
         DATASET,
@@ -29,6 +29,14 @@ CLAIMS = Schema(
         Column("estimate", "float64", "see statistic", "mean over seeds; null where not evaluated", nullable=True),
         Column("low", "float64", "see statistic", "lower limit of the two-sided 90 % t interval", nullable=True),
         Column("high", "float64", "see statistic", "upper limit of the two-sided 90 % t interval", nullable=True),
+        Column(
+            "supports_from",
+            "float64",
+            "see statistic",
+            "least estimate that speaks for the claim; null: none",
+            nullable=True,
+        ),
+        Column("supports_to", "float64", "see statistic", "greatest such estimate; null: none", nullable=True),
         Column("n", "int64", "1", "seeds that the estimate rests on; 0 where there is none"),
         Column("intervals", "string", "-", "everything that the rule looks at, as `name: estimate [low, high]; ...`"),
         Column("configuration", "string", "-", "the nets that the verdict holds for"),

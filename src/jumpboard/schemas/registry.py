@@ -1,4 +1,5 @@
-"""Tables that are made cell by cell and then collected, by name. Imports none of them; outside the code digest."""
+"""Tables by name: those made cell by cell and then collected, and those of the whole run that figures are drawn from.
+Imports none of them; outside the code digest."""
 
 import importlib
 from typing import TYPE_CHECKING
@@ -19,9 +20,10 @@ MODULES = {
     "widening": "jumpboard.schemas.widening",
     "chain": "jumpboard.schemas.chain",
 }
+RUN_MODULES = {"claims": "jumpboard.schemas.claims"}
 
 
 def table_schema(name: str) -> "Schema":
     """The schema of a table, which its module holds under the table's name in capitals."""
-    schema: Schema = getattr(importlib.import_module(MODULES[name]), name.upper())
+    schema: Schema = getattr(importlib.import_module((MODULES | RUN_MODULES)[name]), name.upper())
     return schema

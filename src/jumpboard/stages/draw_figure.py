@@ -1,17 +1,17 @@
-"""`draw_figure`: one figure of a (data set, arch) as SVG and PNG, with the table that is plotted beside it."""
+"""`draw_figure`: one figure of a (data set, arch) or of the run as SVG and PNG, with the plotted table beside it."""
 
 from jumpboard.artefacts.job import Job, run_stage
 from jumpboard.artefacts.tables import read_table, write_table
-from jumpboard.figures.registry import FIGURES, figure_module
+from jumpboard.figures.registry import figure_entry, figure_module
 from jumpboard.figures.style import save
 from jumpboard.schemas.registry import table_schema
 
 
 def body(job: Job) -> None:
-    name = job.params["figure"]
+    name, net = job.params["figure"], {key: job.params[key] for key in job.params if key != "figure"}
     module = figure_module(name)
-    source = read_table(job.inputs["table"], table_schema(FIGURES[name].table)).to_pylist()
-    rows = module.plotted(source, job.params["dataset"], job.params["arch"])
+    source = read_table(job.inputs["table"], table_schema(figure_entry(name).table)).to_pylist()
+    rows = module.plotted(source, **net)
     job.packages = (*job.packages, "matplotlib")
     write_table(job.outputs["table"], module.SCHEMA, rows, job.provenance())
     save(module.draw(rows), job.outputs["svg"], job.outputs["png"], module.CAPTION)

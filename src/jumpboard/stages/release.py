@@ -16,13 +16,13 @@ from jumpboard.artefacts import paths
 from jumpboard.artefacts.compute import compute_table, machine, read_records, wall_minutes
 from jumpboard.artefacts.generated import replace_block
 from jumpboard.artefacts.job import Job, run_stage
-from jumpboard.artefacts.tables import read_table
-from jumpboard.artefacts.verification import read_config, read_manifest, run_faults
+from jumpboard.artefacts.tables import read_header, read_table
+from jumpboard.artefacts.verification import check_whole, read_config, read_manifest
 from jumpboard.claims.readme_table import readme_table
 from jumpboard.configuration.load import load_files
 from jumpboard.configuration.validation import checkout
 from jumpboard.errors import InputError
-from jumpboard.figures.registry import FIGURES, figure_module
+from jumpboard.figures.registry import figure_module
 from jumpboard.figures.style import save_pdf
 from jumpboard.schemas.claims import CLAIMS
 from jumpboard.schemas.metrics import METRICS
@@ -48,10 +48,9 @@ def copy_run(results: Path, figures: Path) -> None:
 
 def draw_pdfs(figures: Path) -> None:
     """Beside each released figure its PDF, drawn again from the plotted table."""
-    for name in FIGURES:
-        module = figure_module(name)
-        for table in sorted((figures / paths.RELEASED / name).rglob("*.parquet")):
-            save_pdf(module.draw(read_table(table, module.SCHEMA).to_pylist()), table.with_suffix(".pdf"))
+    for table in sorted((figures / paths.RELEASED).rglob("*.parquet")):
+        module = figure_module(read_header(table)["schema"])
+        save_pdf(module.draw(read_table(table, module.SCHEMA).to_pylist()), table.with_suffix(".pdf"))
 
 
 def expected_numbers(rows: list[dict[str, Any]], minutes: float, hardware: str) -> str:
@@ -87,9 +86,7 @@ def check_default(results: Path) -> None:
 def body(job: Job) -> None:
     results, figures = job.root, Path(job.params["figures"])
     check_default(results)
-    damaged = next(run_faults({"results": results, "figures": figures}), None)
-    if damaged is not None:
-        raise InputError(f"{damaged.file}: {damaged.reason}; the run must be whole to be released")
+    check_whole(results, figures)
     copy_run(results, figures)
     draw_pdfs(figures)
     records = read_records(results)
