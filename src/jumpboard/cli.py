@@ -9,10 +9,10 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from jumpboard.commands import audit, moments
+from jumpboard.commands import audit, inspect, moments
 from jumpboard.errors import InputError
 
-COMMANDS = (moments, audit)
+COMMANDS = (moments, audit, inspect)
 
 
 class OneLineParser(argparse.ArgumentParser):

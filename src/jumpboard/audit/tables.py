@@ -82,7 +82,7 @@ def _units(run: Run, one: Artefact, seed: int, site: int) -> int:
     """Units of the stream at a site, as the table `covariance` of the same cell says."""
     path = run.folders.results / paths.filled(paths.cell_table("measure_gradients", COVARIANCE.name), one.keys)
     table = pq.ParquetFile(path).read(columns=["seed", "site", "units"])
-    return next(row["units"] for row in table.to_pylist() if (row["seed"], row["site"]) == (seed, site))
+    return next(int(row["units"]) for row in table.to_pylist() if (row["seed"], row["site"]) == (seed, site))
 
 
 def _identity_fault(table: pa.Table, name: str) -> str:
