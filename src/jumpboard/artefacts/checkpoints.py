@@ -84,7 +84,7 @@ def read_checkpoint_header(path: Path) -> dict[str, Any]:
         return dict(header)
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
-    except (SafetensorError, OSError, TypeError, KeyError, ValueError, AttributeError):
+    except (SafetensorError, OSError, TypeError, KeyError, ValueError, AttributeError, RecursionError):
         raise InputError(f"{path}: not a whole checkpoint file written by jumpboard") from None
 
 

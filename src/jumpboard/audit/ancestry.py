@@ -44,14 +44,14 @@ def kept(run: Run, cell: Cell) -> tuple[Pairs, Pairs]:
     keys = cell.as_json()
     name = paths.filled(paths.cell_checkpoints("train_baseline"), keys)
     if name not in run.folders.not_shipped:
-        found = set(map(split_name, read_checkpoint_header(run.folders.results / name)["checkpoints"]))
+        found = set(map(split_name, read_checkpoint_header(run.result(name))["checkpoints"]))
         return found, found
     return due(run, cell)
 
 
 def due(run: Run, cell: Cell) -> tuple[Pairs, Pairs]:
     """The same from the recipe and from which seeds were trained to the end."""
-    metrics = run.folders.results / paths.filled(paths.cell_table("train_baseline", "metrics"), cell.as_json())
+    metrics = run.result(paths.filled(paths.cell_table("train_baseline", "metrics"), cell.as_json()))
     rows = read_table(metrics, METRICS).to_pylist()
     trained = set(cell.seeds) - {row["seed"] for row in rows if row["status"] != "trained"}
     recipe = kept_checkpoints(run.configuration.config["trainings"][cell.training])
@@ -116,7 +116,7 @@ def _ancestors(run: Run, one: Artefact, parents: Mapping[str, str], seed: int) -
     reference = run.plan.params(one.rule, one.keys).get("expansion", {}).get("reference")
     for name in parents:
         if name.endswith(".safetensors") and not is_outside(run, one, name):
-            records = read_checkpoint_header(run.folders.results / name)["checkpoints"]
+            records = read_checkpoint_header(run.result(name))["checkpoints"]
             members = {split_name(member): record["sha256"] for member, record in records.items()}
             found |= {sha for (own, moment), sha in members.items() if own == seed and reference in (None, moment)}
     outside = {digest for name, digest in parents.items() if is_outside(run, one, name)}

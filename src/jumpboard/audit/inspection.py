@@ -30,7 +30,7 @@ def inspect(path: Path) -> str:
     header = read_provenance(path)
     shape = _checkpoints(path, header) if path.suffix == ".safetensors" else _table(path)
     facts = {
-        "file": printable(str(path)),
+        "file": str(path),
         "schema": f"{header['schema']} version {header['version']}",
         "sha256": sha256_of(path),
         "code": header["code"],
@@ -43,7 +43,7 @@ def inspect(path: Path) -> str:
     where = f"provenance, below {printable(str(root))}" if root else "provenance (no manifest above: parents by digest)"
     chain = list(_chain(header["parents"], root))
     lines = [
-        *(f"{name:<10}{value}" for name, value in facts.items()),
+        *(f"{name:<10}{printable(value)}" for name, value in facts.items()),
         "",
         *shape,
         "",

@@ -33,7 +33,7 @@ READS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(SECTIONS, (SPLITS, TRAINED)),
     "evaluate_claims": (paths.CONFIG, *(f"collect/{schema.name}" for schema, _ in TABLES)),
 }
-FACTS = {"code": str, "config": str, "parents": dict, "seeds": list, "device": str, "versions": dict}
+FACTS = {"schema": str, "code": str, "config": str, "parents": dict, "seeds": list, "device": str, "versions": dict}
 OUTSIDE = "weights"
 
 
@@ -43,7 +43,10 @@ def read_provenance(path: Path) -> dict[str, Any]:
     wrong = [name for name, kind in FACTS.items() if not isinstance(header.get(name), kind)]
     wrong += [] if header.get("tier") in TIERS else ["tier"]
     wrong += [] if isinstance(header.get("threads"), int) and header["threads"] >= 1 else ["threads"]
-    wrong += ["parents"] if not all(isinstance(one, str) for one in header.get("parents", {}).values()) else []
+    wrong += [] if type(header.get("version")) is int else ["version"]
+    wrong += (
+        [] if "parents" in wrong or all(isinstance(one, str) for one in header["parents"].values()) else ["parents"]
+    )
     if wrong:
         raise InputError(f"{path}: '{wrong[0]}' in its header is {header.get(wrong[0])!r}")
     return header
@@ -107,16 +110,18 @@ def header_fault(run: Run, one: Artefact) -> str:
             f"names the parent {name}, which is not its own" if name in inside else f"does not name its parent {name}"
         )
     for name, digest in inside.items():
-        if run.digests.get(name) != digest:
-            return f"made from another {name}: digest {digest[:12]}, there is {run.digests.get(name, 'none')[:12]}"
+        accepted = run.digests.get(name, frozenset())
+        if digest not in accepted:
+            there = " or ".join(one[:12] for one in sorted(accepted)) or "none"
+            return f"made from another {name}: digest {digest[:12]}, there is {there}"
     return ""
 
 
-def outside_parents(run: Run) -> list[str]:
+def outside_parents(run: Run, failed: Mapping[str, str]) -> list[str]:
     """Files from outside the run that headers name, which nothing here can verify."""
     found = set()
     for one in run.at_hand((".safetensors",)):
-        if run.plan.weights(one.keys) and one.rule == "train_baseline":
+        if run.plan.weights(one.keys) and str(run.path(one)) not in failed:
             found |= {name for name in stored_header(run.path(one))["parents"] if is_outside(run, one, name)}
     return [f"{name}: outside the run, known by digest alone" for name in sorted(found)]
 

@@ -102,7 +102,9 @@ def explained(
     by_digest = {entry["sha256"]: name for entries in folders.listed.values() for name, entry in entries.items()}
     known = {(one.place, one.path): one for one in artefacts}
     newer = {
-        name for (_, name), reason in faults.items() if reason == DIFFERS and _began(folders.results / name) > ended
+        name
+        for (_, name), reason in faults.items()
+        if reason == DIFFERS and name in folders.records and _began(folders.results / name) > ended
     }
     for (place, name), reason in faults.items():
         path = folders.places[place] / name
@@ -132,8 +134,6 @@ def _began(path: Path) -> float:
 
 def _record(path: Path) -> dict[str, Any] | None:
     """A whole record, or None."""
-    if path.suffix != ".json":
-        return None
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
         whole = all(isinstance(record[name], kind) for name, kind in RECORDED.items())

@@ -17,6 +17,7 @@ class Report:
     """`failed` holds the first reason of each file in the order found, `verdicts` a mapping per row of the ledger."""
 
     checked: Counter[str] = field(default_factory=Counter)
+    compared: Counter[str] = field(default_factory=Counter)
     failed: dict[str, str] = field(default_factory=dict)
     not_verified: list[str] = field(default_factory=list)
     not_shipped: list[str] = field(default_factory=list)
@@ -39,6 +40,7 @@ class Report:
             "verdicts": self.verdicts,
             "not_verified": self.not_verified,
             "not_shipped": self.not_shipped,
+            **({"compared": dict(self.compared)} if self.compared else {}),
         }
 
     def as_text(self) -> str:
@@ -46,6 +48,7 @@ class Report:
         lines = [f"{kind:<14}{count:>7} checked" for kind, count in sorted(self.checked.items())]
         if self.not_shipped:
             lines.append(f"{'not shipped':<14}{len(self.not_shipped):>7} checkpoints, splits and rows, known by digest")
+        lines += _section("compared with the other run", [f"{n:>7} {how}" for how, n in self.compared.items()])
         lines += _section("not verified", self.not_verified)
         lines += _section("verdicts", [_verdict(one) for one in self.verdicts], most=len(self.verdicts))
         failed = [f"{file}: {reason}" for file, reason in self.failed.items()]

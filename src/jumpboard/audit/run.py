@@ -21,6 +21,10 @@ WITH_HEADER = (".parquet", ".safetensors")
 Axes = tuple[Any, ...]
 
 
+class NotAtHandError(Exception):
+    """A check needs this file, which is damaged or not shipped."""
+
+
 @dataclass(frozen=True)
 class Folders:
     """Where a run lies, and what its two manifests list: place -> path -> {sha256, bytes}. `figures` may be None."""
@@ -44,13 +48,14 @@ class Folders:
 
 @dataclass(frozen=True)
 class Run:
-    """A run whose config could be read. `digests` holds the SHA-256 of its results: of the file where it is at hand, of
-    the manifest where it is not shipped."""
+    """A run whose config could be read. `digests` holds the SHA-256 that each result may be known by, `damaged` the
+    files (by place and path) that are not what the manifest lists, of which nothing is asked but their bytes."""
 
     folders: Folders
     configuration: Configuration
     resolved: Mapping[str, Any]
-    digests: Mapping[str, str]
+    digests: Mapping[str, frozenset[str]]
+    damaged: frozenset[str] = frozenset()
 
     @cached_property
     def plan(self) -> Plan:
@@ -72,6 +77,12 @@ class Run:
     def expected(self) -> dict[str, tuple[str, str]]:
         """Code and config digest that each artefact's header must hold, by place and path."""
         return {key(one): self.plan.digests(one.rule, one.keys) for one in self.artefacts}
+
+    def result(self, name: str) -> Path:
+        """A result that another file is held against. Raises NotAtHandError where it is damaged or not shipped."""
+        if f"results/{name}" in self.damaged or name in self.folders.not_shipped:
+            raise NotAtHandError(name)
+        return self.folders.results / name
 
     def path(self, one: Artefact) -> Path:
         return self.folders.places[one.place] / one.path

@@ -80,7 +80,7 @@ def table_fault(run: Run, one: Artefact) -> str:
 
 def _units(run: Run, one: Artefact, seed: int, site: int) -> int:
     """Units of the stream at a site, as the table `covariance` of the same cell says."""
-    path = run.folders.results / paths.filled(paths.cell_table("measure_gradients", COVARIANCE.name), one.keys)
+    path = run.result(paths.filled(paths.cell_table("measure_gradients", COVARIANCE.name), one.keys))
     table = pq.ParquetFile(path).read(columns=["seed", "site", "units"])
     return next(int(row["units"]) for row in table.to_pylist() if (row["seed"], row["site"]) == (seed, site))
 
@@ -100,7 +100,7 @@ def collected_fault(run: Run, one: Artefact) -> str:
     schema, rule = table_schema(one.keys["table"]), COLLECTED[one.keys["table"]]
     pattern = paths.cell_table(rule, schema.name)
     cells = run.plan.cells(rule, one.keys["dataset"], one.keys["arch"])
-    parts = [read_table(run.folders.results / paths.filled(pattern, cell.as_json()), schema) for cell in cells]
+    parts = [read_table(run.result(paths.filled(pattern, cell.as_json())), schema) for cell in cells]
     rows = pa.concat_tables([part.replace_schema_metadata(None) for part in parts])
     rows = rows.sort_by([(name, "ascending") for name in schema.keys])
     own = read_table(run.path(one), schema)

@@ -28,16 +28,15 @@ Row = Mapping[str, Any]
 def recomputed(run: Run) -> tuple[list[dict[str, Any]], str]:
     """Each stored verdict beside the one that the collected tables give (`recomputed`, None where they give no such
     row), and the first difference in words. Raises InputError for tables that no verdict can be computed from."""
-    results = run.folders.results
     sources = {
         schema.name: [
-            results / paths.filled(paths.COLLECTED, {"table": schema.name, "dataset": dataset, "arch": arch})
+            run.result(paths.filled(paths.COLLECTED, {"table": schema.name, "dataset": dataset, "arch": arch}))
             for dataset, arch in run.plan.experiments(rule)
         ]
         for schema, rule in TABLES
     }
     rows = verdicts(run.resolved, sources)
-    stored = read_table(results / paths.CLAIMS, CLAIMS).to_pylist()
+    stored = read_table(run.result(paths.CLAIMS), CLAIMS).to_pylist()
     again = {tuple(row[name] for name in CLAIMS.keys): row for row in rows}
     shown = [
         {name: row[name] for name in (*CLAIMS.keys, "verdict")}
@@ -52,7 +51,7 @@ def figure_fault(run: Run, one: Artefact) -> str:
     figure, dataset, arch = (one.keys[name] for name in ("figure", "dataset", "arch"))
     module, source = figure_module(figure), FIGURES[figure].table
     keys = {"table": source, "dataset": dataset, "arch": arch}
-    rows = read_table(run.folders.results / paths.filled(paths.COLLECTED, keys), table_schema(source)).to_pylist()
+    rows = read_table(run.result(paths.filled(paths.COLLECTED, keys)), table_schema(source)).to_pylist()
     stored = read_table(run.path(one), module.SCHEMA).to_pylist()
     return difference(stored, module.plotted(rows, dataset, arch), module.SCHEMA)
 
@@ -87,7 +86,7 @@ def readme_faults(run: Run) -> tuple[list[Fault], list[str]]:
     own = run.folders.results / paths.MANIFEST
     if not page.is_file() or not released.is_file():
         return [], ["README: no checkout at hand"]
-    if released.read_bytes() != own.read_bytes():
+    if released.read_bytes() != own.read_bytes() or f"results/{paths.CLAIMS}" in run.damaged:
         return [], ["README: it shows the released run, not this one"]
     rows = read_table(run.folders.results / paths.CLAIMS, CLAIMS).to_pylist()
     if read_block(page, "claims") != readme_table(rows).rstrip("\n"):

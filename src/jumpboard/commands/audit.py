@@ -25,6 +25,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Audit and print; 0 where the run holds, 1 where it does not. Raises InputError where there is none."""
-    report = audit(arguments.results, arguments.figures)
+    report = audit(arguments.results, arguments.figures, arguments.against)
     print(json.dumps(report.as_json(), allow_nan=False) if arguments.json else report.as_text())
     return 0 if report.good else 1
