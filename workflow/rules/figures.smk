@@ -1,12 +1,14 @@
 # Contract: collected table of a (data set, arch) -> <figures>/<figure>/<dataset>/<arch>.{svg,png,parquet}, the last the
 #           plotted table; table of the run -> <figures>/<figure>.{svg,png,parquet}. One rule per figure of the library's
 #           registry, all through the stage draw_figure.
+from jumpboard.configuration.plan import table_place
 from jumpboard.figures.registry import FIGURES, RUN_FIGURES
 
 DRAWN = {
-    figure: (f"collect/{entry.table}/{{dataset}}/{{arch}}.parquet", f"{figure}/{{dataset}}/{{arch}}")
-    for figure, entry in FIGURES.items()
-} | {figure: (paths.CLAIMS, figure) for figure in RUN_FIGURES}
+    figure: (table_place(entry.table).replace("{table}", entry.table), place.replace("{figure}", figure))
+    for place, figures in ((paths.FIGURE, FIGURES), ("{figure}", RUN_FIGURES))
+    for figure, entry in figures.items()
+}
 
 for figure, (table, place) in DRAWN.items():
 

@@ -2,7 +2,7 @@
 
     python -m jumpboard.artefacts.adopt config/config.yaml [OVERLAY ...]
 
-Re-hashes every file against the manifests, compares every table's and checkpoint's code and config digest with the
+Audits the run (`jumpboard.audit`), compares config and every table's and checkpoint's code and config digest with the
 checkout's, and only if all agree sets all modification times to one past instant. `snakemake --touch --forceall` (see
 `make adopt`) then marks them as up to date; without these checks it would do so for stale results too.
 """
@@ -14,7 +14,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from jumpboard.artefacts import paths
-from jumpboard.artefacts.verification import Fault, digest_faults, read_config, read_manifest, run_faults
+from jumpboard.artefacts.verification import Fault, digest_faults, read_config, read_manifest
+from jumpboard.audit.audit import audit
 from jumpboard.configuration.load import load_files
 from jumpboard.configuration.plan import Plan
 from jumpboard.errors import InputError
@@ -30,19 +31,16 @@ def faults(plan: Plan, places: dict[str, Path]) -> Iterator[Fault]:
     yield from (
         Fault(str(places[one.place] / one.path), "in the config's grid, but not in the manifest") for one in unlisted
     )
-    damaged = list(run_faults(places))
-    yield from damaged
-    if damaged or unlisted:
+    report = audit(places["results"], places["figures"])
+    yield from (Fault(file, reason) for file, reason in report.failed.items())
+    yield from (Fault(str(places["results"] / name), "not shipped, but needed") for name in report.not_shipped)
+    if report.failed or report.not_shipped or unlisted:
         return
     resolved = places["results"] / paths.CONFIG
     if read_config(resolved) != json.loads(json.dumps(plan.configuration.as_json())):
         yield Fault(str(resolved), "holds another config, inventory or ledger than the checkout")
     artefacts = [one for one in plan.artefacts() if one.path.endswith((".parquet", ".safetensors"))]
-    missing = [one for one in artefacts if not (places[one.place] / one.path).is_file()]
-    yield from (Fault(str(places[one.place] / one.path), "missing, but in the config's grid") for one in missing)
-    yield from digest_faults(
-        {places[one.place] / one.path: plan.digests(one.rule, one.keys) for one in artefacts if one not in missing}
-    )
+    yield from digest_faults({places[one.place] / one.path: plan.digests(one.rule, one.keys) for one in artefacts})
 
 
 def adopt(configs: Sequence[Path]) -> int:

@@ -10,7 +10,7 @@ data set's file. Checkpoints of one seed and step are siblings.
 import errno
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,11 @@ def member_digest(leaves: Member) -> str:
     return digest.hexdigest()
 
 
+def parent_of(step: int, line: Iterable[tuple[int, str]]) -> str | None:
+    """The digest of the last of a seed's checkpoints (step, digest) at an earlier step; None where there is none."""
+    return max((one for one in line if one[0] < step), default=(0, None))[1]
+
+
 def write_checkpoints(
     path: Path,
     members: Mapping[tuple[int, str], tuple[int, Member]],
@@ -54,7 +59,7 @@ def write_checkpoints(
     records: dict[str, dict[str, Any]] = {}
     for (seed, checkpoint), (step, _) in members.items():
         first = ancestor if isinstance(ancestor, str) else ancestor[seed]
-        parent = max((one for one in lines[seed] if one[0] < step), default=(0, first))[1]
+        parent = parent_of(step, lines[seed]) or first
         records[f"seed_{seed}/{checkpoint}"] = {"step": step, "sha256": digests[seed, checkpoint], "parent": parent}
     header = {"schema": "checkpoints", "version": 1, "checkpoints": records, **provenance.as_json()}
     tensors = {
@@ -79,7 +84,7 @@ def read_checkpoint_header(path: Path, cell: Mapping[str, Any] | None = None) ->
             raise ValueError
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
-    except (SafetensorError, OSError, TypeError, KeyError, ValueError, AttributeError):
+    except (SafetensorError, OSError, TypeError, KeyError, ValueError, AttributeError, RecursionError):
         raise InputError(f"{path}: not a whole checkpoint file written by jumpboard; {REMEDY}") from None
     if cell is not None and header.get("cell") != cell:
         raise InputError(f"{path}: is of {_named(header.get('cell'))}, not of {_named(cell)}; {REMEDY}")

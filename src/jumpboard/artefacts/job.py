@@ -115,10 +115,15 @@ def parse(stage: str, arguments: list[str]) -> Job:
     )
 
 
+def json_text(value: Any) -> str:
+    """Sorted, indented JSON: the one text that is written for a value."""
+    return json.dumps(value, sort_keys=True, indent=1, allow_nan=False) + "\n"
+
+
 def write_json(path: Path, value: Any) -> None:
-    """Sorted, indented JSON, whole or not at all."""
+    """The JSON text of a value, whole or not at all."""
     with replacing(path) as temporary:
-        temporary.write_text(json.dumps(value, sort_keys=True, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        temporary.write_text(json_text(value), encoding="utf-8")
 
 
 def _write_record(job: Job, started: float) -> None:

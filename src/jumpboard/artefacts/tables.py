@@ -133,7 +133,7 @@ def read_header(path: Path) -> dict[str, Any]:
         return dict(json.loads(metadata[METADATA_KEY]))
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
-    except (OSError, pa.ArrowInvalid, KeyError, TypeError, ValueError):
+    except (OSError, pa.ArrowException, KeyError, TypeError, ValueError, RecursionError):
         raise InputError(f"{path}: not a whole Parquet table written by jumpboard; {REMEDY}") from None
 
 
@@ -148,7 +148,7 @@ def read_table(path: Path, schema: Schema) -> pa.Table:
         raise InputError(f"{path}: holds table {found[0]} version {found[1]}, not {schema.name} {schema.version}")
     try:
         table = pq.ParquetFile(path).read()
-    except (OSError, pa.ArrowInvalid) as error:
+    except (OSError, pa.ArrowException) as error:
         raise InputError(f"{path}: cannot be read: {error}; {REMEDY}") from None
     expected = schema.arrow()
     if table.column_names != expected.names:

@@ -43,6 +43,11 @@ KEEPS_CHECKPOINTS = ("train_baseline", "expand_chain")
 FIGURE_FILES = ("svg", "png", "parquet")
 
 
+def table_place(table: str) -> str:
+    """Pattern of where a table that figures and claims read lies below the results folder."""
+    return paths.COLLECTED if table in COLLECTED else paths.CLAIMS
+
+
 @dataclass(frozen=True)
 class Artefact:
     """A file of the run: its place (`results` or `figures`), path below it, and the rule and keys that make it."""

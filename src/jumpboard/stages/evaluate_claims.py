@@ -4,7 +4,8 @@ Reads the collected tables of all nets that have them; inputs are named by table
 table are those of the cells that its rule runs on.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from jumpboard.artefacts.job import Job, run_stage
@@ -41,8 +42,8 @@ def _expanded(rule: str, cell: Cell, config: Mapping[str, Any]) -> dict[str, Any
     return {"reference": block["reference"]} if block and "reference" in block else {}
 
 
-def body(job: Job) -> None:
-    resolved = read_config(job.inputs["config"])
+def verdicts(resolved: Mapping[str, Any], sources: Mapping[str, Sequence[Path]]) -> list[dict[str, Any]]:
+    """Rows of table `claims`; `sources` holds the collected tables by name, `resolved` is a run's `config.json`."""
     grid = cells(resolved["config"]["grid"])
     expected, tables = {}, {}
     for schema, rule in TABLES:
@@ -50,10 +51,18 @@ def body(job: Job) -> None:
             cell.as_json() | _expanded(rule, cell, resolved["config"])
             for cell in cells_of(rule, grid, resolved["config"])
         ]
-        own = [path for name, path in job.inputs.items() if name.rpartition("_")[0] == schema.name]
-        tables[schema.name] = concatenate(own, schema)
-    job.seeds = tuple(sorted({seed for cell in grid for seed in cell.seeds}))
-    write_table(job.outputs["claims"], CLAIMS, evaluate(resolved["claims"], expected, tables), job.provenance())
+        tables[schema.name] = concatenate(sources[schema.name], schema)
+    return evaluate(resolved["claims"], expected, tables)
+
+
+def body(job: Job) -> None:
+    resolved = read_config(job.inputs["config"])
+    sources = {
+        schema.name: [path for name, path in job.inputs.items() if name.rpartition("_")[0] == schema.name]
+        for schema, _ in TABLES
+    }
+    job.seeds = tuple(sorted({seed for cell in cells(resolved["config"]["grid"]) for seed in cell.seeds}))
+    write_table(job.outputs["claims"], CLAIMS, verdicts(resolved, sources), job.provenance())
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from jumpboard.artefacts.compute import compute_table, machine, read_records, wa
 from jumpboard.artefacts.generated import replace_block
 from jumpboard.artefacts.job import Job, run_stage
 from jumpboard.artefacts.tables import read_header, read_table
-from jumpboard.artefacts.verification import check_whole, read_config, read_manifest
+from jumpboard.artefacts.verification import NOT_SHIPPED, check_whole, read_config, read_manifest
 from jumpboard.claims.readme_table import readme_table
 from jumpboard.configuration.load import load_files
 from jumpboard.configuration.validation import checkout
@@ -26,8 +26,6 @@ from jumpboard.figures.registry import figure_module
 from jumpboard.figures.style import save_pdf
 from jumpboard.schemas.claims import CLAIMS
 from jumpboard.schemas.metrics import METRICS
-
-NOT_SHIPPED = ("checkpoints/", "prepare_dataset/splits/", "prepare_fresh/rows/")
 
 
 def copy_run(results: Path, figures: Path) -> None:

@@ -1,0 +1,94 @@
+"""What is computed from tables, computed again: the ledger's verdicts, what figures plot, the README's table.
+
+Numbers may differ by 1e-9 of their size, as libraries on another machine round otherwise. The README and the figures of
+the checkout show the released run: they are held against it alone.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jumpboard.artefacts import paths
+from jumpboard.artefacts.generated import read_block
+from jumpboard.artefacts.tables import Schema, read_table
+from jumpboard.artefacts.verification import Fault
+from jumpboard.audit.run import Run
+from jumpboard.claims.readme_table import readme_table
+from jumpboard.configuration.plan import Artefact, table_place
+from jumpboard.configuration.validation import checkout
+from jumpboard.figures.registry import figure_entry, figure_module
+from jumpboard.schemas.claims import CLAIMS
+from jumpboard.schemas.registry import table_schema
+from jumpboard.stages.evaluate_claims import TABLES, verdicts
+
+ROUNDING = 1e-9
+Row = Mapping[str, Any]
+
+
+def recomputed(run: Run) -> tuple[list[dict[str, Any]], str]:
+    """Each stored verdict beside the one that the collected tables give (`recomputed`, None where they give no such
+    row), and the first difference in words. Raises InputError for tables that no verdict can be computed from."""
+    sources = {
+        schema.name: [
+            run.result(paths.filled(table_place(schema.name), {"table": schema.name, "dataset": dataset, "arch": arch}))
+            for dataset, arch in run.plan.experiments(rule)
+        ]
+        for schema, rule in TABLES
+    }
+    rows = verdicts(run.resolved, sources)
+    stored = read_table(run.result(paths.CLAIMS), CLAIMS).to_pylist()
+    again = {tuple(row[name] for name in CLAIMS.keys): row for row in rows}
+    shown = [
+        {name: row[name] for name in (*CLAIMS.keys, "verdict")}
+        | {"recomputed": again.get(tuple(row[name] for name in CLAIMS.keys), {}).get("verdict")}
+        for row in stored
+    ]
+    return shown, difference(stored, rows, CLAIMS)
+
+
+def figure_fault(run: Run, one: Artefact) -> str:
+    """What is wrong with the table that a figure plots; empty where it is what the collected table gives."""
+    figure, net = one.keys["figure"], {name: key for name, key in one.keys.items() if name != "figure"}
+    module, source = figure_module(figure), figure_entry(figure).table
+    place = paths.filled(table_place(source), {"table": source, **net})
+    rows = read_table(run.result(place), table_schema(source)).to_pylist()
+    stored = read_table(run.path(one), module.SCHEMA).to_pylist()
+    return difference(stored, module.plotted(rows, **net), module.SCHEMA)
+
+
+def difference(stored: Sequence[Row], again: Sequence[Row], schema: Schema) -> str:
+    """The first difference between stored and recomputed rows, in words; empty where they agree."""
+    ours, theirs = ({tuple(row[name] for name in schema.keys): row for row in rows} for rows in (stored, again))
+    for where in sorted(ours.keys() ^ theirs.keys(), key=str):
+        return f"{'/'.join(map(str, where))}: {'is not' if where in ours else 'only'} there when recomputed"
+    for where, row in ours.items():
+        for column in (column.name for column in schema.columns):
+            if not _agree(row[column], theirs[where][column]):
+                other = theirs[where]
+                why = (
+                    f" ({other['reason']}: {other['missing']})" if column == "verdict" and other.get("missing") else ""
+                )
+                place = "/".join(map(str, where))
+                return f"{place}: {column} is {row[column]}, recomputed {other[column]}{why}"
+    return ""
+
+
+def _agree(one: Any, other: Any) -> bool:
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=ROUNDING, abs_tol=1e-12) or (math.isnan(one) and math.isnan(other))
+    return bool(one == other)
+
+
+def readme_faults(run: Run) -> tuple[list[Fault], list[str]]:
+    """The README's generated table against the run, where the run is the one that the README shows."""
+    page = checkout() / "README.md"
+    released = checkout() / "results" / paths.RELEASED / paths.MANIFEST
+    own = run.folders.results / paths.MANIFEST
+    if not page.is_file() or not released.is_file():
+        return [], ["README: no checkout at hand"]
+    if released.read_bytes() != own.read_bytes() or f"results/{paths.CLAIMS}" in run.damaged:
+        return [], ["README: it shows the released run, not this one"]
+    rows = read_table(run.folders.results / paths.CLAIMS, CLAIMS).to_pylist()
+    if read_block(page, "claims") != readme_table(rows).rstrip("\n"):
+        return [Fault(str(page), "its table of claims is not that of the run")], []
+    return [], []
