@@ -67,9 +67,9 @@ def probabilities(teacher: list[np.ndarray], x: np.ndarray) -> np.ndarray:
     for w1, w2 in zip(blocks[::2], blocks[1::2], strict=True):
         z = _normalised(z + np.maximum(z @ w1.T, 0) @ w2.T)
     logits = z @ head.T
-    exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
-    law: np.ndarray = exponentials / exponentials.sum(axis=1, keepdims=True)
-    return law
+    exponentials: np.ndarray = np.exp(logits - logits.max(axis=1, keepdims=True))
+    exponentials /= exponentials.sum(axis=1, keepdims=True)
+    return exponentials
 
 
 def _normalised(z: np.ndarray) -> np.ndarray:
