@@ -7,12 +7,16 @@ from jumpboard.configuration.devices import take_gres
 from jumpboard.configuration.workflow import check_directory, open_run
 from jumpboard.errors import InputError
 
+try:
+    check_directory(Path(workflow.basedir))
+except InputError as error:
+    sys.exit(f"error: {error}")
+
 
 configfile: "config/config.yaml"
 
 
 try:
-    check_directory(Path(workflow.basedir))
     GRES = take_gres(config)
     PLAN = open_run(config, Path(workflow.basedir))
 except InputError as error:

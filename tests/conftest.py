@@ -4,6 +4,7 @@ import json
 import os
 
 os.environ["OMP_NUM_THREADS"] = "1"  # before torch is imported; processes that tests start inherit it
+os.environ["OMP_WAIT_POLICY"] = "PASSIVE"  # threads of tests side by side must not wait by spinning
 
 import shutil
 import subprocess

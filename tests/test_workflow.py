@@ -590,6 +590,12 @@ def test_bad_settings_end_in_one_line(clone: Path, setting: str, part: str) -> N
     assert part in error_line(tiny(clone, "--cores", "1", "--config", setting))
 
 
+def test_work_in_another_directory_is_refused(clone: Path, tmp_path: Path) -> None:
+    """Paths of config, inventory and README begin in the checkout: elsewhere a key would be said to be missing."""
+    done = snakemake(clone, "-n", "--directory", str(tmp_path / "elsewhere"))
+    assert error_line(done).startswith(f"error: snakemake works in {tmp_path / 'elsewhere'}, not in {clone}; accepted")
+
+
 def test_failed_stage_shows_its_one_line(pristine: Path, tmp_path: Path) -> None:
     """A mistake that only the library can see must reach the person at the keyboard, not lie in a log."""
     place = Path(shutil.copytree(pristine, tmp_path / "clone"))
