@@ -92,7 +92,7 @@ def draw(rows: Sequence[Row]) -> Figure:
         return nothing_measured("Descent directions by depth")
     depths, widths = (sorted({row[key] for row in rows}) for key in ("depth", "width"))
     with styled():
-        figure, panels = panel_figure(len(widths), 1.7, "depth, blocks", "share of sites")
+        figure, panels = panel_figure(len(widths), 1.9, "depth, blocks", "share of sites")
         headline(figure, _headline(rows, depths), rows[0])
         for axes, width in zip(panels, widths, strict=True):
             here = [row for row in rows if row["width"] == width]

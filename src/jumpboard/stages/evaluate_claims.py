@@ -41,19 +41,26 @@ def _expanded(rule: str, cell: Cell, config: Mapping[str, Any]) -> dict[str, Any
     return {"reference": block["reference"]} if block and "reference" in block else {}
 
 
+def expected_cells(config: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """table -> the cells that a resolved config makes it of, as the ledger wants them."""
+    grid = cells(config["grid"])
+    return {
+        schema.name: [cell.as_json() | _expanded(rule, cell, config) for cell in cells_of(rule, grid, config)]
+        for schema, rule in TABLES
+    }
+
+
 def body(job: Job) -> None:
     resolved = read_config(job.inputs["config"])
-    grid = cells(resolved["config"]["grid"])
-    expected, tables = {}, {}
-    for schema, rule in TABLES:
-        expected[schema.name] = [
-            cell.as_json() | _expanded(rule, cell, resolved["config"])
-            for cell in cells_of(rule, grid, resolved["config"])
-        ]
-        own = [path for name, path in job.inputs.items() if name.rpartition("_")[0] == schema.name]
-        tables[schema.name] = concatenate(own, schema)
-    job.seeds = tuple(sorted({seed for cell in grid for seed in cell.seeds}))
-    write_table(job.outputs["claims"], CLAIMS, evaluate(resolved["claims"], expected, tables), job.provenance())
+    tables = {
+        schema.name: concatenate(
+            [path for name, path in job.inputs.items() if name.rpartition("_")[0] == schema.name], schema
+        )
+        for schema, _ in TABLES
+    }
+    job.seeds = tuple(sorted({seed for cell in cells(resolved["config"]["grid"]) for seed in cell.seeds}))
+    rows = evaluate(resolved["claims"], expected_cells(resolved["config"]), tables)
+    write_table(job.outputs["claims"], CLAIMS, rows, job.provenance())
 
 
 if __name__ == "__main__":
