@@ -8,7 +8,7 @@ import pytest
 
 from jumpboard.artefacts.provenance import Provenance
 from jumpboard.artefacts.tables import read_table, write_table
-from jumpboard.claims.statistics import mean_interval
+from jumpboard.claims.statistics import in_words, mean_interval
 from jumpboard.errors import InputError
 from jumpboard.figures.arm_differences import _limits
 from jumpboard.figures.expanded import ARMS, seeds_of
@@ -264,7 +264,11 @@ def test_a_chain_shows_losses_and_signals_by_number_of_blocks() -> None:
     assert [float(np.asarray(line.get_xdata())[0]) for line in hollow] == [LENGTH]
     shown = written(figure)
     assert {"width 8, depth 2", "width 16, depth 2", "not resolved from 0", "fresh samples"} <= shown
-    assert any(one.startswith("Test loss from 1") and "after 4 more blocks" in one for one in shown)
+    assert "Test loss falls in 2, rises in 0 of 2 nets after 4 more blocks d, a" in shown
+    (loss,) = (row for row in rows if (row["width"], row["k"], row["statistic"]) == (16, LENGTH, "test"))
+    change = in_words(loss["value"], loss["low"], loss["high"]).replace("-", "\u2212")
+    alone = written(figure_module("chain").draw([row for row in rows if row["width"] == 16]))
+    assert any(one.startswith(f"Test loss changes by {change} nats after 4 more blocks, squared sig") for one in alone)
 
 
 def test_a_chain_without_fresh_samples_or_with_many_nets_is_drawn() -> None:

@@ -21,6 +21,7 @@ Row = Mapping[str, Any]
 
 BASE, FAR = "trained_on", "scratch"
 APART = 0.14  # of the way from one depth to the next, between arms
+LEGEND_LINE = 0.16  # inches
 
 
 def difference_schema(name: str) -> Schema:
@@ -56,9 +57,13 @@ def draw_differences(rows: Sequence[Row], main: str, what: str) -> Figure:
     """Rows of the plotted table -> the picture; the title tells of arm `main`, which it calls `what`."""
     depths, widths = (sorted({row[key] for row in rows}) for key in ("depth", "width"))
     arms = [arm for arm in ARMS if any(row["arm"] == arm for row in rows)]
+    shifts = {arm: (rank - (len(arms) - 1) / 2) * APART for rank, arm in enumerate(arms)}
     limits = _limits(rows)
     with styled():
-        figure, panels = panel_figure(len(widths), 2.1, "depth of the old net, blocks", "gain over training on, nats")
+        height = 2.1 if len(widths) > 1 else 2.1 + LEGEND_LINE * len(arms)  # a column's legend has a line for each arm
+        figure, panels = panel_figure(
+            len(widths), height, "depth of the old net, blocks", "gain over training on, nats"
+        )
         headline(figure, _headline([row for row in rows if row["arm"] == main], what), rows[0])
         for axes, width in zip(panels, widths, strict=True):
             here = [row for row in rows if row["width"] == width]
@@ -66,14 +71,14 @@ def draw_differences(rows: Sequence[Row], main: str, what: str) -> Figure:
             axes.grid(axis="y")
             axes.axhline(0, color="black", lw=1.0)
             for rank, arm in enumerate(arms):
-                shift = (rank - (len(arms) - 1) / 2) * APART
-                _arm(axes, [row for row in here if row["arm"] == arm], depths, shift, marker(rank), limits)
+                _arm(axes, [row for row in here if row["arm"] == arm], depths, shifts[arm], marker(rank), limits)
             lost = [row for row in here if row["missing"]]
             mark_missing(axes, [(depths.index(row["depth"]), ARMS[row["arm"]].colour) for row in lost])
             depth_places(axes, depths)
         panels[0].set_ylim(*limits)
         for axes, width in zip(panels, widths, strict=True):
-            _beyond(axes, [row for row in rows if row["width"] == width and row["n"]], depths)
+            for row in (row for row in rows if row["width"] == width and row["n"]):
+                _beyond(axes, row, depths.index(row["depth"]) + shifts[row["arm"]])
         legend_below(figure, _legend(rows, arms))
     return figure
 
@@ -103,17 +108,18 @@ def _limits(rows: Sequence[Row]) -> tuple[float, float]:
     return low - 0.15 * (high - low), high + 0.1 * (high - low)
 
 
-def _beyond(axes: Axes, rows: Sequence[Row], depths: Sequence[int]) -> None:
-    """An arrowhead at the edge, with the value, for a mean outside the panel."""
+def _beyond(axes: Axes, row: Row, x: float) -> None:
+    """An arrow to the edge, with the value, for a mean outside the panel."""
     low, high = axes.get_ylim()
-    for row in rows:
-        below, x = row["difference"] < low, depths.index(row["depth"])
-        if below or row["difference"] > high:
-            edge, shape, side = (0.0, "v", "bottom") if below else (1.0, "^", "top")
-            place, colour = axes.get_xaxis_transform(), ARMS[row["arm"]].colour
-            axes.plot([x], [edge], shape, color=colour, ms=3, transform=place, clip_on=False)
-            text, height = f"{row['difference']:.2f}".replace("-", "\u2212"), 0.04 if below else 0.96
-            axes.text(x, height, text, transform=place, color=colour, size=SMALLEST_TEXT, ha="center", va=side)
+    below, colour = row["difference"] < low, ARMS[row["arm"]].colour
+    if below or row["difference"] > high:
+        edge, foot, side = (0.0, 0.12, "bottom") if below else (1.0, 0.88, "top")
+        place = axes.get_xaxis_transform()
+        arrow = {"arrowstyle": "->", "color": colour, "lw": 1.0, "shrinkA": 0, "shrinkB": 0}
+        axes.annotate("", (x, edge), (x, foot), xycoords=place, textcoords=place, arrowprops=arrow)
+        text = f"{row['difference']:.2f}".replace("-", "\u2212")
+        height = foot + 0.02 if below else foot - 0.02
+        axes.text(x, height, text, transform=place, color=colour, size=SMALLEST_TEXT, ha="center", va=side)
 
 
 def _headline(rows: Sequence[Row], what: str) -> str:

@@ -17,6 +17,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from jumpboard.artefacts.tables import Column, Schema
+from jumpboard.claims.statistics import in_words
 from jumpboard.figures.cells import limits_of, mean_columns
 from jumpboard.figures.expanded import COUNTS, DASHES, DOTS, nothing_expanded, seeds_of
 from jumpboard.figures.measured import STATISTIC, mark_missing, rows_of_net, seed_handles
@@ -54,7 +55,7 @@ CAPTION = (
     "Below: squared first-order signal that the next block would find there, unbiased, on fresh samples (test samples "
     "where there are none). Lines: mean over seeds; bands: two-sided 90 % t intervals. Hollow points: the signal of "
     "some seed is not resolved from 0. At most four nets are shown, from the narrowest and shallowest to the widest "
-    "and deepest. Title: mean over the nets shown."
+    "and deepest. Title: mean and interval of one net; of several, those whose whole interval lies on one side."
 )
 
 
@@ -150,13 +151,21 @@ def _signal_axis(axes: Axes, rows: Sequence[Row]) -> None:
 
 
 def _headline(rows: Sequence[Row]) -> str:
-    last, told = max(row["k"] for row in rows), []
-    for statistic, column, name in (("test", "level", "Test loss"), (SIGNAL, "value", "squared signal")):
-        here = [row for row in rows if row["statistic"] == statistic and row["n"]]
-        ends = [[row[column] for row in here if row["k"] == k] for k in (0, last)]
-        if all(ends):
-            told.append(f"{name} from {np.mean(ends[0]):.3g} to {np.mean(ends[1]):.3g}".replace("-", "\u2212"))
-    return f"{', '.join(told)} after {last} more blocks" if told else "Chain of expansions: no losses"
+    last = max(row["k"] for row in rows)
+    changes = [row for row in rows if (row["statistic"], row["k"]) == ("test", last) and row["n"]]
+    if not changes:
+        return "Chain of expansions: no losses"
+    if len(changes) > 1:
+        judged = [row for row in changes if row["low"] is not None]
+        falls, rises = sum(row["high"] < 0 for row in judged), sum(row["low"] > 0 for row in judged)
+        return f"Test loss falls in {falls}, rises in {rises} of {len(changes)} nets after {last} more blocks"
+    signals = {row["k"]: _estimate(row) for row in rows if row["statistic"] == SIGNAL and row["n"]}
+    told = f"Test loss changes by {_estimate(changes[0])} nats after {last} more blocks"
+    return f"{told}, squared signal from {signals[0]} to {signals[last]}" if {0, last} <= signals.keys() else told
+
+
+def _estimate(row: Row) -> str:
+    return in_words(row["value"], row["low"], row["high"]).replace("-", "\u2212")
 
 
 def _legend(rows: Sequence[Row]) -> list[Handle]:

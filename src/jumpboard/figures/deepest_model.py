@@ -12,11 +12,13 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from jumpboard.artefacts.tables import Column, Schema
+from jumpboard.claims.statistics import share_interval
 from jumpboard.figures.cells import limits_of, mean_columns
-from jumpboard.figures.expanded import BLUE, ORANGE, bar_handles, depth_places
+from jumpboard.figures.expanded import BLUE, DASHES, ORANGE, bar_handles, depth_places
 from jumpboard.figures.measured import COUNTS, mark_missing, nothing_measured, rows_of_net, runs_of
 from jumpboard.figures.panels import Handle, headline, legend_below, panel_figure
 from jumpboard.figures.style import GREY, Colour, styled
@@ -25,6 +27,7 @@ from jumpboard.schemas.keys import CELL
 Row = Mapping[str, Any]
 
 NO_SIGNAL_BELOW = 1e-3  # of the root mean square at init
+LUCK = 0.05  # of sites without signal whose 90 % interval lies above 0
 CASES: dict[str, tuple[str, Colour]] = {
     "direction": ("a descent direction is resolved", BLUE),
     "unseen": ("signal, but the block cannot see it", ORANGE),
@@ -45,8 +48,9 @@ CAPTION = (
     "Sites of trained nets by what a new block would find there on held-out samples, by depth, one panel per width, at "
     "the largest number of training samples. Blue: the first-order feature signal is resolved, the lower limit of its "
     "90 % interval lies above 0. Orange: it is not, though the root mean square of the site's gradients is at least a "
-    "thousandth of that at initialisation. Light grey: it is less. Bars: shares of sites, mean over seeds. Title: "
-    "means over nets of one depth."
+    "thousandth of that at initialisation. Light grey: it is less. Bars: shares of sites, mean over seeds; "
+    "whiskers: two-sided 90 % t intervals of the blue shares, cut at 0 and 1. Dashes: the share that luck alone would "
+    "resolve. Title: means over nets of one depth."
 )
 
 
@@ -71,7 +75,7 @@ def plotted(rows: Sequence[Row], dataset: str, arch: str) -> list[dict[str, Any]
         for case in CASES:
             shares = [cases.count(case) / len(cases) for cases in found]
             missing = {"missing": len(seeds) - len(found)}
-            table.append(cell | {"case": case} | mean_columns("share", shares) | missing)
+            table.append(cell | {"case": case} | mean_columns("share", shares, share_interval) | missing)
     return table
 
 
@@ -88,13 +92,14 @@ def draw(rows: Sequence[Row]) -> Figure:
         return nothing_measured("Descent directions by depth")
     depths, widths = (sorted({row[key] for row in rows}) for key in ("depth", "width"))
     with styled():
-        figure, panels = panel_figure(len(widths), 1.7, "depth, blocks", "share of sites")
+        figure, panels = panel_figure(len(widths), 1.9, "depth, blocks", "share of sites")
         headline(figure, _headline(rows, depths), rows[0])
         for axes, width in zip(panels, widths, strict=True):
             here = [row for row in rows if row["width"] == width]
             axes.set_title(f"width {width}", loc="left")
             for place, depth in enumerate(depths):
                 _bar(axes, {row["case"]: row for row in here if row["depth"] == depth and row["n"]}, place)
+            axes.axhline(LUCK, color="black", lw=0.8, ls=DASHES)
             lost = [row for row in here if row["case"] == "direction" and row["missing"]]
             mark_missing(axes, [(depths.index(row["depth"]), GREY) for row in lost])
             depth_places(axes, depths)
@@ -108,6 +113,9 @@ def _bar(axes: Axes, cases: Mapping[str, Row], x: int) -> None:
     for case, row in ((case, cases[case]) for case in CASES if case in cases):
         axes.bar(x, row["share"], 0.7, bottom, color=CASES[case][1], lw=0)
         bottom += row["share"]
+    found = cases.get("direction", {"low": None})
+    if found["low"] is not None:
+        axes.plot([x, x], [found["low"], found["high"]], color="black", lw=0.8, solid_capstyle="butt")
 
 
 def _headline(rows: Sequence[Row], depths: Sequence[int]) -> str:
@@ -116,9 +124,10 @@ def _headline(rows: Sequence[Row], depths: Sequence[int]) -> str:
         shares = [row["share"] for row in rows if (row["depth"], row["case"]) == (depth, "direction") and row["n"]]
         amount = f"{sum(shares) / len(shares):.0%}" if shares else "an unknown share"
         told.append(f"{amount} of sites at depth {depth}")
-    return f"A descent direction is resolved at {', '.join(told)}"
+    return f"A descent direction is resolved at {', '.join(told)}; by luck alone at {LUCK:.0%}"
 
 
 def _legend(rows: Sequence[Row]) -> list[Handle]:
     bars: list[Handle] = [Patch(color=colour, lw=0, label=name) for name, colour in CASES.values()]
-    return [*bars, *(handle for handle in bar_handles(rows) if "missing" in str(handle.get_label()))]
+    luck = Line2D([], [], color="black", lw=0.8, ls=DASHES, label="by luck alone")
+    return [*bars, luck, *bar_handles(rows)]

@@ -20,7 +20,7 @@ CAPTION = (
     "Test loss of the old net trained on minus that of nets with a new block trained as long, by depth, one panel per "
     "width, at the largest number of training samples. Above the black line the new block was worth more than "
     "training on. Each run is averaged over its sites; selected models, jumpboards of training samples. From scratch: "
-    "a net of the new depth trained for the steps of both together; arrowheads at the edge: beyond it, with the "
+    "a net of the new depth trained for the steps of both together; arrows to the edge: beyond it, with the "
     "value. Points: mean over seeds; bars: two-sided 90 % t intervals; arms stand a little apart. Title: nets whose "
     "whole interval lies on one side, of those that began at the jumpboard and trained all parameters."
 )

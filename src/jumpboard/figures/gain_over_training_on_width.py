@@ -19,7 +19,7 @@ SCHEMA = difference_schema("gain_over_training_on_width")
 CAPTION = (
     "Test loss of the old net trained on minus that of the widened net trained as long, by depth, one panel per width "
     "of the old net, at the largest number of training samples. Above the black line new width was worth more than "
-    "training on. From scratch: a net of the new width trained for the steps of both together; arrowheads at the "
+    "training on. From scratch: a net of the new width trained for the steps of both together; arrows to the "
     "edge: beyond it, with the value. Points: mean over seeds; bars: two-sided 90 % t intervals; arms stand a little "
     "apart. Title: nets whose whole interval lies on one side, of those that were widened."
 )

@@ -42,17 +42,19 @@ def _expanded(rule: str, cell: Cell, config: Mapping[str, Any]) -> dict[str, Any
     return {"reference": block["reference"]} if block and "reference" in block else {}
 
 
+def expected_cells(config: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """table -> the cells that a resolved config makes it of, as the ledger wants them."""
+    grid = cells(config["grid"])
+    return {
+        schema.name: [cell.as_json() | _expanded(rule, cell, config) for cell in cells_of(rule, grid, config)]
+        for schema, rule in TABLES
+    }
+
+
 def verdicts(resolved: Mapping[str, Any], sources: Mapping[str, Sequence[Path]]) -> list[dict[str, Any]]:
     """Rows of table `claims`; `sources` holds the collected tables by name, `resolved` is a run's `config.json`."""
-    grid = cells(resolved["config"]["grid"])
-    expected, tables = {}, {}
-    for schema, rule in TABLES:
-        expected[schema.name] = [
-            cell.as_json() | _expanded(rule, cell, resolved["config"])
-            for cell in cells_of(rule, grid, resolved["config"])
-        ]
-        tables[schema.name] = concatenate(sources[schema.name], schema)
-    return evaluate(resolved["claims"], expected, tables)
+    tables = {schema.name: concatenate(sources[schema.name], schema) for schema, _ in TABLES}
+    return evaluate(resolved["claims"], expected_cells(resolved["config"]), tables)
 
 
 def body(job: Job) -> None:
