@@ -20,6 +20,7 @@ from torch import Tensor
 from jumpboard.measure.moments import FloatArray
 from jumpboard.measure.sites import BATCH, NUMBERS
 from jumpboard.nets.base import Leaves, Net, forward
+from jumpboard.theory.limits import bernstein_slack
 from jumpboard.training.evaluation import cross_entropy
 
 DELTA = 0.05
@@ -29,13 +30,18 @@ DELTA = 0.05
 def sample_losses(net: Net, leaves: Leaves, x: Tensor, y: Tensor, bound: float = math.inf) -> FloatArray:
     """Cross-entropy [G, n] in nats of every sample of x [n, *input_shape], y [n], in evaluation mode; float64 from the
     logits on, clipped at `bound`."""
-    members = next(iter(leaves.values())).shape[0]
-    losses = np.empty((members, len(x)))
-    for part in parts(net, members, len(x)):
-        inputs, labels = x[part].expand(members, *[-1] * x.dim()), y[part].expand(members, -1)
-        logits = forward(net, leaves, inputs).double()
+    losses = np.empty((len(next(iter(leaves.values()))), len(x)))
+    for part, logits, labels in batches(net, leaves, x, y):
         losses[:, part] = cross_entropy(logits, labels).clamp(max=bound).cpu().numpy()
     return losses
+
+
+def batches(net: Net, leaves: Leaves, x: Tensor, y: Tensor) -> Iterator[tuple[slice, Tensor, Tensor]]:
+    """Batch by batch, the samples it holds, their logits [G, B, classes] in float64, and labels [G, B]."""
+    members = len(next(iter(leaves.values())))
+    for part in parts(net, members, len(x)):
+        inputs, labels = x[part].expand(members, *[-1] * x.dim()), y[part].expand(members, -1)
+        yield part, forward(net, leaves, inputs).double(), labels
 
 
 def parts(net: Net, members: int, samples: int) -> Iterator[slice]:
@@ -69,8 +75,7 @@ class Gain:
 
     def lower_limit(self, span: float, steps: int = 1, delta: float = DELTA) -> FloatArray:
         """The empirical Bernstein limit [G] for d of a range `span`, with `steps` examined on these samples."""
-        log = math.log(2 * steps / delta)
-        limit: FloatArray = self.mean - np.sqrt(2 * self.variance * log / self.n) - 7 * span * log / (3 * (self.n - 1))
+        limit: FloatArray = self.mean - bernstein_slack(self.variance, span, self.n, delta, steps)
         return limit
 
 
