@@ -81,6 +81,11 @@ def _check_cell(cell: Cell, config: Mapping[str, Any], datasets: Mapping[str, An
             " data set of pictures"
         )
     _check_recipe(cell.training, cell.dataset, config, datasets)
+    net = config["nets"][cell.arch]
+    if "caps" in config["trainings"][cell.training] and (family != "resmlp" or net.get("gain") or net.get("bias")):
+        raise InputError(
+            f"config: trainings.{cell.training}.caps does not cover {cell.arch}; accepted: resmlp without gain and bias"
+        )
     available = datasets[cell.dataset]["splits"].get("train", 0)
     if cell.samples > available:
         raise InputError(
@@ -96,6 +101,21 @@ def _check_recipe(training: str, dataset: str, config: Mapping[str, Any], datase
             f"config: trainings.{training}.{pictures_only[0]} is for pictures, but samples of {dataset} have"
             f" shape {shape}; accepted: a recipe without it"
         )
+
+
+def _check_caps(section: str, place: str, training: str, own: Sequence[Cell], config: Mapping[str, Any]) -> None:
+    """Other caps would change the old net before its training begins."""
+    caps = config["trainings"][training].get("caps")
+    if caps is not None and section == "widenings":
+        raise InputError(
+            f"{place}.training is '{training}', which has caps; accepted: one without: they change weights"
+        )
+    for before in sorted({cell.training for cell in own}):
+        given = config["trainings"][before].get("caps")
+        if caps != given:
+            raise InputError(
+                f"{place}.training is '{training}' with caps {caps}; accepted: those of trainings.{before}, {given}"
+            )
 
 
 def _check_blocks(section: str, config: Mapping[str, Any], datasets: Mapping[str, Any], grid: Sequence[Cell]) -> None:
@@ -123,6 +143,7 @@ def _check_blocks(section: str, config: Mapping[str, Any], datasets: Mapping[str
             raise InputError(f"{place}.training is '{block['training']}', which is not defined; accepted: {known}")
         if "training" in block:
             _check_recipe(block["training"], block["dataset"], config, datasets)
+            _check_caps(section, place, block["training"], own, config)
         net = config["nets"][block["arch"]]
         reason = refusal(net["family"], net) if section == "widenings" else None
         if reason is not None:

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from jumpboard.expansion.arms import Arms
+from jumpboard.expansion.capped import cut_steps
 from jumpboard.expansion.gains import sample_losses
 from jumpboard.expansion.insertion import block_entries, insert_at, insertions
 from jumpboard.expansion.jumpboard import directions, geometric_steps, jumpboard
@@ -57,9 +58,11 @@ def extended(
     The direction comes from the first `rows` training samples; the step, 0 or one of the `grid` (lowest, highest,
     count), from all. The arm is named `k_<k>`.
     """
-    expanded, more = insert_at(link.net, link.leaves, [site] * len(seeds), seeds)
-    found = directions(link.net, link.leaves, {site: more[f"{expanded.name}.w1"]}, data.x[:rows], data.y[:rows])[site]
+    expanded, more = insert_at(link.net, link.leaves, [site] * len(seeds), seeds, recipe.caps)
+    w1 = more[f"{expanded.name}.w1"]
+    found = directions(link.net, link.leaves, {site: w1}, data.x[:rows], data.y[:rows])[site]
     steps = torch.cat([torch.zeros_like(found.scale)[None], geometric_steps(found.scale, **grid)])
+    steps = cut_steps(steps, found.unit, w1, recipe.caps)
     board = jumpboard(expanded, more, found.unit, steps, data.x, data.y)
     free, name = block_entries(expanded), f"k_{insertions(expanded)}"
     training = arms.train(name, expanded, data, recipe, seeds, start=board.leaves, free=free)

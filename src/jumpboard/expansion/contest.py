@@ -69,7 +69,7 @@ class Contest:
         return self.arms.train(name, net, data, recipe, seeds, start=start, free=free)
 
     def _expanded(self, group: Sequence[int], boards: Boards, old: Sequence[Losses]) -> Iterator[Row]:
-        net, zero = insert(self.net, self.leaves, group, self.seeds)
+        net, zero = insert(self.net, self.leaves, group, self.seeds, self.recipe.caps)
         starts: dict[str, Leaves] = {}
         for kind in boards[group[0]]:
             choices = [boards[site][kind] for site in group]
@@ -108,7 +108,7 @@ class Contest:
         if not sites:
             return
         flat = initial_members(self.net, self.seeds).to(self.data["train"][0])
-        net, start = insert(self.net, Layout.of(self.net).leaves(flat), sites, self.seeds)
+        net, start = insert(self.net, Layout.of(self.net).leaves(flat), sites, self.seeds, self.scratch.caps)
         training = self._trained(f"scratch_{sites[0]}", net, self.scratch, self.seeds * len(sites), start)
         yield from self._plain_rows("scratch", [site for site in sites for _ in self.seeds], training, old)
 

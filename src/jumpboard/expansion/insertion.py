@@ -20,10 +20,12 @@ import torch
 from torch import Tensor
 
 from jumpboard.errors import InputError
+from jumpboard.expansion.capped import held
 from jumpboard.measure.features import EXPANSION, draw_features
 from jumpboard.nets.base import Leaves, Net, Site
 from jumpboard.streams import BLOCK, generator
 from jumpboard.training.parameters import Layout
+from jumpboard.training.recipe import Caps
 
 
 @dataclass(frozen=True)
@@ -145,23 +147,26 @@ def site_groups(net: Net) -> list[list[int]]:
     return [[site.index for site in group] for _, group in groups]
 
 
-def insert(net: Net, leaves: Leaves, sites: Sequence[int], seeds: Sequence[int]) -> tuple[Inserted, dict[str, Tensor]]:
+def insert(
+    net: Net, leaves: Leaves, sites: Sequence[int], seeds: Sequence[int], caps: Caps | None = None
+) -> tuple[Inserted, dict[str, Tensor]]:
     """Every member of a net with a new block behind every one of `sites`: a net of len(sites) x G members.
 
     leaves [G, ...], one seed per member. Member s G + g of the result is member g with its block behind sites[s].
     Raises InputError as `insert_at` does.
     """
     repeated = {name: leaf.repeat(len(sites), *[1] * (leaf.dim() - 1)) for name, leaf in leaves.items()}
-    return insert_at(net, repeated, [site for site in sites for _ in seeds], [*seeds] * len(sites))
+    return insert_at(net, repeated, [site for site in sites for _ in seeds], [*seeds] * len(sites), caps)
 
 
 def insert_at(
-    net: Net, leaves: Leaves, sites: Sequence[int], seeds: Sequence[int]
+    net: Net, leaves: Leaves, sites: Sequence[int], seeds: Sequence[int], caps: Caps | None = None
 ) -> tuple[Inserted, dict[str, Tensor]]:
     """Each member of a net with a new block behind its own site: one site and one seed per member, leaves [G, ...].
 
-    W1 is drawn from the seed's stream of inserted blocks, keyed by the site and the blocks inserted before. Raises
-    InputError for a site that the net does not have, and for sites of different shapes.
+    W1 is drawn from the seed's stream of inserted blocks, keyed by the site and the blocks inserted before, and brought
+    within the caps of the training that follows. Raises InputError for a site that the net does not have, and for sites
+    of different shapes.
     """
     known, count = net.sites(), insertions(net)
     for site in sites:
@@ -186,7 +191,7 @@ def insert_at(
         for name, shape in expanded.block_shapes().items()
     }
     block |= {
-        f"{expanded.name}.w1": torch.stack(draws).to(like),
+        f"{expanded.name}.w1": held(torch.stack(draws), caps).to(like),
         f"{expanded.name}.site": like.new_tensor([*sites]).view(-1, 1),
     }
     together = {**leaves, **block}

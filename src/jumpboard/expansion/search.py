@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from jumpboard.expansion.capped import cut_steps
 from jumpboard.expansion.choice import STEEPEST, Choice, Place, Samples, StepGains, first, searched
 from jumpboard.expansion.gains import sample_losses
 from jumpboard.expansion.insertion import insert_at
@@ -26,6 +27,7 @@ from jumpboard.expansion.steps import step_losses
 from jumpboard.measure.moments import FloatArray
 from jumpboard.nets.base import Leaves, Net
 from jumpboard.streams import MEASUREMENT, generator
+from jumpboard.training.recipe import Caps
 
 CHECKED = 256
 SMALLEST = 1e-5
@@ -66,16 +68,19 @@ class Grid:
     count: int
 
 
-def search(net: Net, leaves: Leaves, seeds: Sequence[int], samples: Samples, grid: Grid) -> Iterator[Found]:
-    """What is found at each site, in their order, for G members of a net, leaves [G, ...] and one seed each."""
+def search(
+    net: Net, leaves: Leaves, seeds: Sequence[int], samples: Samples, grid: Grid, caps: Caps | None = None
+) -> Iterator[Found]:
+    """What is found at each site, in their order, for G members of a net, leaves [G, ...] and one seed each; no step
+    leaves the `caps`."""
     old = {split: sample_losses(net, leaves, *part) for split, part in samples.measured.items()}
-    expanded = {site: insert_at(net, leaves, [site] * len(seeds), seeds) for site in range(net.depth + 1)}
+    expanded = {site: insert_at(net, leaves, [site] * len(seeds), seeds, caps) for site in range(net.depth + 1)}
     layers = {site: more[f"{one.name}.w1"] for site, (one, more) in expanded.items()}
     slopes = Slopes.of(net, leaves, layers, seeds, samples)
     for site, (one, more) in expanded.items():
         steepest, local = _at(slopes.steepest, site), _at(slopes.local, site)
         place = Place(site, one, more, steepest, local, old, samples)
-        yield _found(place, slopes.shuffled[site], _at(slopes.checked, site), seeds, grid)
+        yield _found(place, slopes.shuffled[site], _at(slopes.checked, site), seeds, grid, caps)
 
 
 @dataclass(frozen=True)
@@ -118,14 +123,20 @@ def _at(directions_of: Mapping[str, BySite], site: int) -> dict[str, Direction]:
 
 
 def _found(
-    place: Place, shuffled: Direction, checked: Mapping[str, Direction], seeds: Sequence[int], grid: Grid
+    place: Place,
+    shuffled: Direction,
+    checked: Mapping[str, Direction],
+    seeds: Sequence[int],
+    grid: Grid,
+    caps: Caps | None,
 ) -> Found:
     checks, choices, grids = {}, [], []
     for kind, steepest in place.steepest.items():
         steps = geometric_steps(steepest.scale, grid.lowest, grid.highest, grid.count)
         units = {STEEPEST: steepest.unit} | (_controls(place, shuffled, seeds) if kind == "train" else {})
         for name, unit in units.items():
-            choice, along = searched(place, kind, name, unit, steps)
+            within = cut_steps(steps, unit, place.leaves[f"{place.net.name}.w1"], caps)
+            choice, along = searched(place, kind, name, unit, within)
             choices.append(choice)
             grids += [along] if along else []
         checks[kind] = _check(place, kind, checked[kind])

@@ -33,7 +33,8 @@ def body(job: Job) -> None:
     with one.arms as arms:
         if seeds:
             boards = {}
-            for found in search(net, leaves, seeds, Samples.of(data, spec["splits"]), Grid(**spec["steps"])):
+            samples, grid = Samples.of(data, spec["splits"]), Grid(**spec["steps"])
+            for found in search(net, leaves, seeds, samples, grid, one.recipe.caps):
                 rows["jumpboard"] += jumpboard_rows(keys, found)
                 rows["step_gains"] += step_rows(keys, found)
                 boards[found.place.site] = {kind: found.jumpboard(kind) for kind in found.checks}

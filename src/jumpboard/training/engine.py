@@ -18,6 +18,7 @@ from torch import Tensor
 from jumpboard.data.augmentation import augment
 from jumpboard.nets.base import Leaves, Net, forward
 from jumpboard.training.batches import Batches
+from jumpboard.training.caps import Projection
 from jumpboard.training.evaluation import cross_entropy, evaluate
 from jumpboard.training.interruption import Interrupted, stop_request
 from jumpboard.training.optimisers import FlatOptimiser
@@ -45,8 +46,9 @@ class TrainingData:
 class Training:
     """One training of `seeds` on `data`. `run` takes it to its end; everything that changes is in `state`.
 
-    Members begin at their seeds' initial weights, or at `start`, leaves [G, ...] of the net. `free` [parameters] holds
-    1 for each entry of the flat vector that is trained and 0 for each that stays; all are trained where it is absent.
+    Members begin at their seeds' initial weights, or at `start`, leaves [G, ...] of the net, brought within the caps of
+    the recipe. `free` [parameters] holds 1 for each entry of the flat vector that is trained and 0 for each that stays; all
+    are trained where it is absent. Raises InputError for caps on a net that they do not cover.
     """
 
     def __init__(
@@ -68,6 +70,8 @@ class Training:
         self.optimiser = FlatOptimiser.of(recipe.optimiser, decayed.to(self.device, data.x.dtype))
         self.chunk = len(seeds) if net.batches_members or self.device.type == "cuda" else 1
         flat = (initial_members(net, seeds) if start is None else self.layout.flat(start)).to(self.device, data.x.dtype)
+        self.projection = None if recipe.caps is None else Projection.of(net, recipe.caps, self.device)
+        self._project(flat)
         self.state = TrainingState.start(flat, self.optimiser.initial_state(flat[:, : self.layout.trained]))
         self.gradients = torch.zeros_like(flat[:, : self.layout.trained])
 
@@ -117,8 +121,13 @@ class Training:
             self.gradients.mul_((recipe.clip / norms.clamp(min=1e-12)).clamp(max=1.0))
         parameters = state.flat[:, : self.layout.trained]
         self.optimiser.update(parameters, self.gradients, state.optimiser, rates, state.step)
+        self._project(state.flat)
         state.smoothed = SMOOTHING * state.smoothed + (1 - SMOOTHING) * np.stack([losses, correct])
         state.step += 1
+
+    def _project(self, flat: Tensor) -> None:
+        if self.projection is not None:
+            self.projection.apply(flat)
 
     def _batch(self) -> tuple[Tensor, Tensor]:
         """This step's samples x [G, B, *input_shape] and labels [G, B]."""

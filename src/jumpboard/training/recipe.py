@@ -20,10 +20,18 @@ class Optimiser:
 
 
 @dataclass(frozen=True)
+class Caps:
+    """The largest spectral norm of a weight matrix, and the largest Frobenius norm of all matrices of a layer."""
+
+    spectral: float
+    frobenius: float
+
+
+@dataclass(frozen=True)
 class Recipe:
     """Steps and batches are per member. `clip` bounds each member's gradient norm. `losses` are the levels of the
     smoothed training loss whose first crossing leaves a checkpoint `loss_<level>`; `checkpoint_steps` leave
-    `step_<step>`."""
+    `step_<step>`. Members are kept within `caps` at every step, the first included."""
 
     optimiser: Optimiser
     schedule: str
@@ -33,6 +41,7 @@ class Recipe:
     evaluate_every: int
     state_every: int
     clip: float | None = None
+    caps: Caps | None = None
     crop: int = 0
     flip: bool = False
     precision: str = "float32"
@@ -56,6 +65,7 @@ class Recipe:
             evaluate_every=spec["evaluate_every"],
             state_every=spec["state_every"],
             clip=spec.get("clip"),
+            caps=Caps(**spec["caps"]) if "caps" in spec else None,
             crop=augmentation.get("crop", 0),
             flip=augmentation.get("flip", False),
             precision=spec.get("precision", "float32"),
