@@ -6,7 +6,7 @@
 The fallback is applied to each loss by itself: f+ is the arm's net where it is no worse than f~ on training samples.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,11 +16,12 @@ import torch
 from jumpboard.artefacts.checkpoints import read_checkpoint_header, read_member
 from jumpboard.data.samples import Tensors
 from jumpboard.errors import InputError
-from jumpboard.expansion.insertion import Inserted, insert
+from jumpboard.expansion.insertion import Inserted, insert, site_groups
 from jumpboard.expansion.reference import Reference
 from jumpboard.measure.moments import FloatArray
 from jumpboard.nets.base import Leaves, Net, check_leaves
 from jumpboard.theory.losses import batch_losses
+from jumpboard.theory.weight_class import WeightClass, capped, largest_norms, smallest_powers
 from jumpboard.training.parameters import Layout
 
 ARMS = ("jumpboard_all", "jumpboard_block")
@@ -29,7 +30,7 @@ PER_SAMPLE = ("test", "fresh")
 
 @dataclass(frozen=True)
 class Kept:
-    """Members [G, ...] of one name; `there` [G] tells which were kept, the others stand in as `NaN`."""
+    """Members [G, ...] of one name; `there` [G] tells which were kept, those that are not lose NaN."""
 
     leaves: Leaves
     there: np.ndarray
@@ -43,9 +44,36 @@ class Losses:
     sample: Mapping[str, FloatArray]
 
 
-def expanded_net(net: Net, reference: Reference, sites: Sequence[int]) -> Inserted:
-    """The net of which members with a block at any of `sites` are."""
-    return insert(net, reference.leaves, sites, reference.seeds)[0]
+@dataclass(frozen=True)
+class Group:
+    """All expansions at `sites` of one shape: their net, and the kept members by name. Member s G + g is that of
+    sites[s] and the g-th seed."""
+
+    net: Inserted
+    kept: Mapping[str, Kept]
+    sites: Sequence[int]
+    source: str
+
+    def weights(self, member: int, caps: Mapping[str, float] | None, name: str) -> WeightClass:
+        """The class of one member's jumpboards and of the nets trained from them: that of `caps`, or without any the
+        smallest of powers of two. Raises InputError, with the member's `name`, for a net above its caps."""
+        own = [one.leaves for one in self.kept.values() if one.there[member]]
+        layers = (self.net.layers() or {}).values()
+        norms = largest_norms([[leaves[leaf][member].cpu().numpy() for leaf in layer] for leaves in own for layer in layers])
+        return smallest_powers(norms) if caps is None else capped(caps, norms, f"{self.source}: {name}")
+
+
+def read_groups(path: Path, net: Net, reference: Reference, kinds: Sequence[str]) -> Iterator[Group]:
+    """What an expansion kept, group of sites by group, with jumpboards of all `kinds`; raises InputError as
+    `read_kept` does."""
+    for sites in site_groups(net):
+        expanded = insert(net, reference.leaves, sites, reference.seeds)[0]
+        names = [*(f"jumpboard_{kind}" for kind in kinds), *ARMS]
+        kept = {name: read_kept(path, expanded, reference, sites, name) for name in names}
+        lacking = [name for name in names if name not in ARMS and not kept[name].there.all()]
+        if lacking:
+            raise InputError(f"{path}: lacks {lacking[0]} at some of the sites {sites}; accepted: one of every seed at each")
+        yield Group(expanded, kept, sites, str(path))
 
 
 def read_kept(path: Path, net: Inserted, reference: Reference, sites: Sequence[int], name: str) -> Kept:
@@ -68,10 +96,10 @@ def read_kept(path: Path, net: Inserted, reference: Reference, sites: Sequence[i
                 check_leaves(net, members[-1], f"{path}: {place}")
     shapes = Layout.of(net).shapes
     blank = {leaf: np.full(shape, np.nan, dtype=np.float32) for leaf, shape in shapes.items()}
+    blank[f"{net.name}.site"] = np.array([sites[0]], dtype=np.float32)  # any: the net is not there
     whole = [blank if member is None else member for member in members]
-    leaves = {leaf: torch.from_numpy(np.stack([member[leaf] for member in whole])) for leaf in shapes}
-    site_leaf = f"{net.name}.site"
-    leaves[site_leaf] = torch.tensor([float(site) for site in sites for _ in reference.seeds]).view(-1, 1)
+    device = next(iter(reference.leaves.values())).device
+    leaves = {leaf: torch.from_numpy(np.stack([member[leaf] for member in whole])).to(device) for leaf in shapes}
     return Kept(leaves, np.array([member is not None for member in members]))
 
 
