@@ -41,6 +41,7 @@ PROBLEMS = (
     _resmlp("one_block", depth=1),
     _resmlp("picture", input_shape=(2, 3, 3)),
     _resmlp("layer", norm="layer"),
+    _resmlp("eps", eps=0.01),
     _resmlp("gain", gain=True),
     _resmlp("bias", bias=True),
     _resmlp("layer_gain_bias", norm="layer", gain=True, bias=True),

@@ -147,7 +147,7 @@ def test_configs_of_the_checkout_have_folders_of_their_own() -> None:
         ("trainings.other", {"batch": 1}, ["trainings.other lacks the key 'optimiser'"]),
         ("nets.resmlp.norm", "batch", ["nets.resmlp.norm is 'batch'", "accepted: rms, layer"]),
         ("nets.resnet_bn.norm", "layer", ["nets.resnet_bn.norm is 'layer'", "accepted: batch, group, rms"]),
-        ("nets.resmlp.post_norm", True, ["'post_norm' in 'nets.resmlp' is not known", "bias, family, gain, norm"]),
+        ("nets.resmlp.post_norm", True, ["'post_norm' in 'nets.resmlp' is not known", "bias, eps, family, gain, norm"]),
         ("nets.resnet_bn.bias", True, ["'bias' in 'nets.resnet_bn' is not known", "post_norm"]),
         ("nets.resnet_bn.weights", "a.pth", ["'weights' in 'nets.resnet_bn' is not known"]),
         ("nets.resmlp", {"family": "timm"}, ["nets.resmlp lacks the key 'model'"]),

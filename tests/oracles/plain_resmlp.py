@@ -8,7 +8,6 @@ from torch.nn import functional
 
 from jumpboard.expansion.insertion import Inserted
 from jumpboard.nets.base import Net
-from jumpboard.nets.norms import EPS
 from jumpboard.nets.resmlp import ResMLP
 
 
@@ -22,14 +21,14 @@ def plain_logits(net: Net, leaves: Mapping[str, Tensor], x: Tensor) -> Tensor:
     norm = {"rms": functional.rms_norm, "layer": functional.layer_norm}[net.norm]
 
     def normalised(z: Tensor, place: str) -> Tensor:
-        return norm(z, (net.width,), weight=leaves.get(f"{place}.gain"), eps=EPS)
+        return norm(z, (net.width,), weight=leaves.get(f"{place}.gain"), eps=net.eps)
 
     def behind(z: Tensor, site: int) -> Tensor:
         for block in inserted:
             if leaves[f"{block}.site"].item() == site:
                 phi = torch.cat([functional.relu(z @ leaves[f"{block}.w1"].T), torch.ones_like(z[:, :1])], dim=1)
                 z = z + phi @ leaves[f"{block}.a"].T
-                z = z if net.gain else norm(z, (net.width,), eps=EPS)
+                z = z if net.gain or net.eps > 1e-6 else norm(z, (net.width,), eps=net.eps)
         return z
 
     z = normalised(functional.linear(x.flatten(1), leaves["stem.weight"], leaves.get("stem.bias")), "stem")

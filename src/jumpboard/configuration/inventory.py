@@ -12,6 +12,7 @@ from typing import Any
 
 from jumpboard.artefacts.downloads import ALGORITHMS, checksum_of
 from jumpboard.data.layouts.options import check_options
+from jumpboard.data.registry import KNOWN_LAWS
 from jumpboard.errors import InputError
 
 Entry = Mapping[str, Any]
@@ -23,6 +24,7 @@ ROWS = (
 WORDS = ("version", "source", "licence", "offline", "package")
 LOCAL = "local"
 DECODER = "pillow"  # the package of a copy that names none
+LAW = ("loader", "seed", "options", "shape", "classes")
 OF_COPIES = ("path", "files", "mirrors", "validation_from")
 CONFIG_PLACES = ("paths", "downloads")
 
@@ -39,10 +41,12 @@ def row_params(entry: Entry) -> dict[str, Any]:
 
 
 def card_params(entry: Entry) -> dict[str, Any]:
-    """What the card says of an entry besides its rows, with the checksums of all its files in one line."""
+    """What the card says of an entry besides its rows, with the checksums of all its files in one line, and what
+    determines its law where that is known."""
     published = [f"{file['name']} {':'.join(checksum_of(file))}" for file in entry.get("files", ())]
     words = {key: with_package(entry)[key] for key in WORDS}
-    return {**words, "checksum": entry.get("checksum", "; ".join(published) or "none")}
+    law = {"law": {key: entry[key] for key in LAW}} if entry["loader"] in KNOWN_LAWS else {}
+    return {**words, **law, "checksum": entry.get("checksum", "; ".join(published) or "none")}
 
 
 def _path(name: str, entry: Entry, config: Mapping[str, Any]) -> tuple[str, str | None]:

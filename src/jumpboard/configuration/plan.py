@@ -16,6 +16,7 @@ from jumpboard.configuration.grid import Cell
 from jumpboard.configuration.inventory import card_params, row_params, source, without_places
 from jumpboard.configuration.load import Configuration
 from jumpboard.configuration.selection import RULES, SECTIONS, block_of, cells_of
+from jumpboard.data.registry import KNOWN_LAWS
 from jumpboard.data.registry import MODULES as DATA_MODULES
 from jumpboard.errors import InputError
 from jumpboard.figures.registry import FIGURES
@@ -184,6 +185,8 @@ class Plan:
         named: list[str] = []
         match rule:
             case "prepare_dataset" | "prepare_fresh":
+                named = [DATA_MODULES[datasets[keys["dataset"]]["loader"]]]
+            case "describe_dataset" if datasets[keys["dataset"]]["loader"] in KNOWN_LAWS:
                 named = [DATA_MODULES[datasets[keys["dataset"]]["loader"]]]
             case "train_baseline" | "measure_gradients" | "expand_depth" | "expand_width" | "expand_chain":
                 named = [NET_MODULES[config["nets"][keys["arch"]]["family"]]]

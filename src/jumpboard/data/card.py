@@ -18,8 +18,14 @@ def sha256_of_rows(rows: Rows) -> str:
     return digest.hexdigest()
 
 
-def card_rows(dataset: str, splits: Splits, words: Mapping[str, Any], package_version: str) -> list[dict[str, Any]]:
-    """One row per split, described by `words`; `package_version` is that of its package when the rows were made."""
+LAW = ("bayes_risk", "bayes_risk_se", "bayes_risk_brier", "input_radius")
+
+
+def card_rows(
+    dataset: str, splits: Splits, words: Mapping[str, Any], package_version: str, law: Mapping[str, float]
+) -> list[dict[str, Any]]:
+    """One row per split, described by `words`; `package_version` is that of its package when the rows were made; `law`
+    holds what is known of the law, by the names of `LAW`."""
     card = []
     for split, part in splits.parts.items():
         mean, sd = mean_and_sd(part.x)
@@ -37,6 +43,7 @@ def card_rows(dataset: str, splits: Splits, words: Mapping[str, Any], package_ve
                 "sha256": sha256_of_rows(part),
                 **{word: words[word] for word in ("version", "licence", "source", "checksum", "offline", "package")},
                 "package_version": package_version,
+                **{name: law.get(name) for name in LAW},
             }
         )
     return card

@@ -18,7 +18,10 @@ MODULES = {
     "digits": "jumpboard.data.digits",
     "mnist5k": "jumpboard.data.mnist5k",
     "local": "jumpboard.data.local",
+    "teacher": "jumpboard.data.teacher",
 }
+KNOWN_LAWS = ("teacher",)
+"""Loaders whose law is known: they have `population(spec)`, the columns of the table `card` that say so."""
 
 
 def loader(spec: Mapping[str, Any]) -> ModuleType:

@@ -5,7 +5,7 @@ from jumpboard.schemas.keys import DATASET, SPLIT
 
 CARD = Schema(
     "card",
-    2,
+    3,
     (
         DATASET,
         SPLIT,
@@ -24,5 +24,15 @@ CARD = Schema(
         Column("offline", "bool", "1", "whether the source is there without a network"),
         Column("package", "string", "-", "installed package that holds or makes them"),
         Column("package_version", "string", "-", "its version"),
+        Column(
+            "bayes_risk",
+            "float64",
+            "nats",
+            "least expected cross-entropy of any net under the law of the data set; null where it is not known",
+            nullable=True,
+        ),
+        Column("bayes_risk_se", "float64", "nats", "standard error of bayes_risk, a Monte Carlo mean", nullable=True),
+        Column("bayes_risk_brier", "float64", "1", "least expected Brier score; null where not known", nullable=True),
+        Column("input_radius", "float64", "1", "bound on the norm of every raw input; null without one", nullable=True),
     ),
 )

@@ -7,6 +7,7 @@ as they are.
 from jumpboard.artefacts.job import Job, run_stage
 from jumpboard.artefacts.tables import read_header, write_table
 from jumpboard.data.card import card_rows
+from jumpboard.data.registry import loader
 from jumpboard.data.splits import read_splits
 from jumpboard.schemas.card import CARD
 
@@ -15,9 +16,9 @@ def body(job: Job) -> None:
     path = job.inputs["splits"]
     splits = read_splits(path, scratch=job.outputs["card"].parent)
     made_with = read_header(path)["versions"][job.params["package"]]
-    write_table(
-        job.outputs["card"], CARD, card_rows(job.params["dataset"], splits, job.params, made_with), job.provenance()
-    )
+    law = loader(job.params["law"]).population(job.params["law"]) if "law" in job.params else {}
+    rows = card_rows(job.params["dataset"], splits, job.params, made_with, law)
+    write_table(job.outputs["card"], CARD, rows, job.provenance())
 
 
 if __name__ == "__main__":

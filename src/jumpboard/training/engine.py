@@ -47,8 +47,8 @@ class Training:
     """One training of `seeds` on `data`. `run` takes it to its end; everything that changes is in `state`.
 
     Members begin at their seeds' initial weights, or at `start`, leaves [G, ...] of the net, brought within the caps of
-    the recipe. `free` [parameters] holds 1 for each entry of the flat vector that is trained and 0 for each that stays; all
-    are trained where it is absent. Raises InputError for caps on a net that they do not cover.
+    the recipe. `free` [parameters] holds 1 for each entry of the flat vector that is trained and 0 for each that stays;
+    all are trained where it is absent. Raises InputError for caps on a net that they do not cover.
     """
 
     def __init__(
