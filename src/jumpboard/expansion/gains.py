@@ -30,18 +30,13 @@ DELTA = 0.05
 def sample_losses(net: Net, leaves: Leaves, x: Tensor, y: Tensor, bound: float = math.inf) -> FloatArray:
     """Cross-entropy [G, n] in nats of every sample of x [n, *input_shape], y [n], in evaluation mode; float64 from the
     logits on, clipped at `bound`."""
-    losses = np.empty((len(next(iter(leaves.values()))), len(x)))
-    for part, logits, labels in batches(net, leaves, x, y):
-        losses[:, part] = cross_entropy(logits, labels).clamp(max=bound).cpu().numpy()
-    return losses
-
-
-def batches(net: Net, leaves: Leaves, x: Tensor, y: Tensor) -> Iterator[tuple[slice, Tensor, Tensor]]:
-    """Batch by batch, the samples it holds, their logits [G, B, classes] in float64, and labels [G, B]."""
-    members = len(next(iter(leaves.values())))
+    members = next(iter(leaves.values())).shape[0]
+    losses = np.empty((members, len(x)))
     for part in parts(net, members, len(x)):
         inputs, labels = x[part].expand(members, *[-1] * x.dim()), y[part].expand(members, -1)
-        yield part, forward(net, leaves, inputs).double(), labels
+        logits = forward(net, leaves, inputs).double()
+        losses[:, part] = cross_entropy(logits, labels).clamp(max=bound).cpu().numpy()
+    return losses
 
 
 def parts(net: Net, members: int, samples: int) -> Iterator[slice]:

@@ -6,8 +6,8 @@ row per seed, site, arm, rung and loss.
     bernstein           the fixed pair of old and selected net, on test samples
     hoeffding           the same without a variance
 
-limit = gain - slack lies above the true gain with at most the stated failure probability. The slack is the smallest gain
-that the samples certify; `samples_needed` would certify the gain found here (for route_b as many training as test
+limit = gain - slack lies above the true gain with at most the stated failure probability. The slack is the smallest
+gain that the samples certify; `samples_needed` would certify the gain found here (for route_b as many training as test
 samples). Numbers of a route that is not applicable are null.
 """
 
@@ -31,6 +31,8 @@ LADDER = Schema(
         Column("slack", "float64", "loss", "smallest gain that is certified", nullable=True),
         Column("limit", "float64", "loss", "gain - slack", nullable=True),
         Column("failure", "float64", "1", "stated failure probability, at most 1", nullable=True),
-        Column("samples_needed", "int64", "samples", "for the gain found; null where that is not above 0", nullable=True),
+        Column(
+            "samples_needed", "int64", "samples", "for the gain found; null where that is not above 0", nullable=True
+        ),
     ),
 )

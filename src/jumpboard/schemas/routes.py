@@ -1,12 +1,12 @@
-"""Table `routes`: the paper's two bounds on the test loss of an expanded net, term by term, one row per seed, site, arm,
-route and loss.
+"""Table `routes`: the paper's two bounds on the test loss of an expanded net, term by term, one row per seed, site,
+arm, route and loss.
 
     A (jumpboard: population)    L_test(f+) <= L_test(f) - Delta_R/2 - Delta_ERM + 2 eps_M
     B (jumpboard: train)         L_test(f+) <= L_test(f) - Delta_R^test - Delta_ERM + 2 (eps_M + eps_K)
 
-with f the old net, f~ the jumpboard of the kind, f+ the net selected by this loss (the arm's, or f~ where that is better
-on training samples). Losses are means over all samples of a split. A row that is not applicable has a reason and no
-numbers.
+with f the old net, f~ the jumpboard of the kind, f+ the net selected by this loss (the arm's, or f~ where that is
+better on training samples). Losses are means over all samples of a split. A row that is not applicable has a reason and
+no numbers.
 """
 
 from jumpboard.artefacts.tables import Column, Schema

@@ -1,10 +1,10 @@
 """`expand_depth`: a new block at every site of a cell's trained nets, its jumpboards, and what training then attains.
 
 Writes the tables `jumpboard` (gains of chosen steps, and of controls), `step_gains` (predicted and realised gains of
-all steps) and `expansion` (all arms), for every seed that has reached the reference
-checkpoint. Losses of the table `expansion` are over all samples of each split but fresh, whose first half the
-jumpboards of the kind population are made from. Where the config keeps nets, the checkpoints `site_<i>/jumpboard_<kind>`
-and, for arms that begin at a jumpboard, `site_<i>/<arm>` descend from the reference; else the file holds none.
+all steps) and `expansion` (all arms), for every seed that has reached the reference checkpoint. Losses of the table
+`expansion` are over all samples of each split but fresh, whose first half the jumpboards of the kind population are
+made from. Where the config keeps nets, the checkpoints `site_<i>/jumpboard_<kind>` and, for arms that begin at a
+jumpboard, `site_<i>/<arm>` descend from the reference; else the file holds none.
 """
 
 from typing import Any
@@ -40,7 +40,9 @@ def body(job: Job) -> None:
                 boards[found.place.site] = {kind: found.jumpboard(kind) for kind in found.checks}
             if "fresh" in data:
                 data["fresh"] = halves(data["fresh"])[1]
-            contest = Contest(net, leaves, keys, data, one.recipe, one.scratch, arms, kept if spec["keep_nets"] else None)
+            contest = Contest(
+                net, leaves, keys, data, one.recipe, one.scratch, arms, kept if spec["keep_nets"] else None
+            )
             rows["expansion"] += contest.rows(boards, scratch)
         job.tier = arms.tier
         for schema in (JUMPBOARD, STEP_GAINS, EXPANSION):

@@ -1,10 +1,5 @@
-"""The nets that a certificate is about, as they were kept, and what they lose by bounded losses.
-
-    old        the reference f                         board     the jumpboard f~ of a kind
-    arm        the net that training from it ended with, or nothing where it diverged
-
-The fallback is applied to each loss by itself: f+ is the arm's net where it is no worse than f~ on training samples.
-"""
+"""The nets that certificates are about, as `expand_depth` kept them: the jumpboards f~ of each kind, and the nets that
+training from a jumpboard ended with, which are not there where it diverged."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,18 +9,14 @@ import numpy as np
 import torch
 
 from jumpboard.artefacts.checkpoints import read_checkpoint_header, read_member
-from jumpboard.data.samples import Tensors
 from jumpboard.errors import InputError
 from jumpboard.expansion.insertion import Inserted, insert, site_groups
 from jumpboard.expansion.reference import Reference
-from jumpboard.measure.moments import FloatArray
 from jumpboard.nets.base import Leaves, Net, check_leaves
-from jumpboard.theory.losses import batch_losses
 from jumpboard.theory.weight_class import WeightClass, capped, largest_norms, smallest_powers
 from jumpboard.training.parameters import Layout
 
 ARMS = ("jumpboard_all", "jumpboard_block")
-PER_SAMPLE = ("test", "fresh")
 
 
 @dataclass(frozen=True)
@@ -34,14 +25,6 @@ class Kept:
 
     leaves: Leaves
     there: np.ndarray
-
-
-@dataclass(frozen=True)
-class Losses:
-    """Of one loss: means [G] by split, and for those of `PER_SAMPLE` the value [G, n] of every sample."""
-
-    mean: Mapping[str, FloatArray]
-    sample: Mapping[str, FloatArray]
 
 
 @dataclass(frozen=True)
@@ -54,12 +37,18 @@ class Group:
     sites: Sequence[int]
     source: str
 
+    @property
+    def leaf_names(self) -> tuple[str, ...]:
+        return tuple(Layout.of(self.net).shapes)
+
     def weights(self, member: int, caps: Mapping[str, float] | None, name: str) -> WeightClass:
         """The class of one member's jumpboards and of the nets trained from them: that of `caps`, or without any the
         smallest of powers of two. Raises InputError, with the member's `name`, for a net above its caps."""
         own = [one.leaves for one in self.kept.values() if one.there[member]]
         layers = (self.net.layers() or {}).values()
-        norms = largest_norms([[leaves[leaf][member].cpu().numpy() for leaf in layer] for leaves in own for layer in layers])
+        norms = largest_norms(
+            [[leaves[leaf][member].cpu().numpy() for leaf in layer] for leaves in own for layer in layers]
+        )
         return smallest_powers(norms) if caps is None else capped(caps, norms, f"{self.source}: {name}")
 
 
@@ -72,7 +61,9 @@ def read_groups(path: Path, net: Net, reference: Reference, kinds: Sequence[str]
         kept = {name: read_kept(path, expanded, reference, sites, name) for name in names}
         lacking = [name for name in names if name not in ARMS and not kept[name].there.all()]
         if lacking:
-            raise InputError(f"{path}: lacks {lacking[0]} at some of the sites {sites}; accepted: one of every seed at each")
+            raise InputError(
+                f"{path}: lacks {lacking[0]} at some of the sites {sites}; accepted: one of every seed at each"
+            )
         yield Group(expanded, kept, sites, str(path))
 
 
@@ -101,30 +92,3 @@ def read_kept(path: Path, net: Inserted, reference: Reference, sites: Sequence[i
     device = next(iter(reference.leaves.values())).device
     leaves = {leaf: torch.from_numpy(np.stack([member[leaf] for member in whole])).to(device) for leaf in shapes}
     return Kept(leaves, np.array([member is not None for member in members]))
-
-
-def evaluate(net: Net, leaves: Leaves, data: Mapping[str, Tensors], names: Sequence[str]) -> dict[str, Losses]:
-    """By loss, what G members lose on all samples of each split; float64 from the logits on."""
-    members = len(next(iter(leaves.values())))
-    means: dict[str, dict[str, FloatArray]] = {name: {} for name in names}
-    samples: dict[str, dict[str, FloatArray]] = {name: {} for name in names}
-    for split, part in data.items():
-        sums = {name: np.zeros(members) for name in names}
-        kept = {name: np.empty((members, len(part[1]))) for name in names if split in PER_SAMPLE}
-        for place, values in batch_losses(net, leaves, part, names):
-            for name, one in values.items():
-                sums[name] += one.sum(axis=1)
-                if name in kept:
-                    kept[name][:, place] = one
-        for name in names:
-            means[name][split] = sums[name] / len(part[1])
-            samples[name] |= {split: kept[name]} if name in kept else {}
-    return {name: Losses(means[name], samples[name]) for name in names}
-
-
-def repeated(losses: Losses, times: int) -> Losses:
-    """The same nets `times` times over, as beside each site."""
-    return Losses(
-        {split: np.tile(one, times) for split, one in losses.mean.items()},
-        {split: np.tile(one, (times, 1)) for split, one in losses.sample.items()},
-    )

@@ -1,4 +1,4 @@
-"""Rows of the table `ladder`: the rungs of one expansion, from the paper's bounds to limits on the fixed pair of nets."""
+"""Rows of the table `ladder`: rungs of one expansion, from the paper's bounds to limits on the fixed pair of nets."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -21,14 +21,17 @@ def route_rungs(
         if route is None or isinstance(found, str):
             yield {**key, "samples_used": samples, **dict.fromkeys(NUMBERS)}
             continue
-        deviation = partial(found.complexity.deviation, delta=one.delta * found.weights.share)
-        needed = samples_needed(lambda n, times=TIMES[row["route"]], of=deviation: times * of(n), route.gain)
+        needed = samples_needed(partial(_route_slack, one, found, TIMES[row["route"]]), route.gain)
         yield key | _numbers(samples, route.gain, route.slack, route.failure, needed)
+
+
+def _route_slack(one: Member, found: Class, times: int, n: int) -> float:
+    return times * found.complexity(one.loss).deviation(n, one.delta * found.weights.share)
 
 
 def pair_rungs(one: Member) -> Iterator[Row]:
     """Limits on the gain of the selected net, on test samples."""
-    gain = one.gain("test", one.selected("train")[1])
+    gain = one.gain(one.selected("train")[1], "test")
     variance = float(gain.variance[0])
     slacks: dict[str, Callable[[int], float]] = {
         "bernstein": lambda n: bernstein_slack(variance, 2 * one.bound, n, one.delta),
@@ -40,7 +43,7 @@ def pair_rungs(one: Member) -> Iterator[Row]:
 
 def board_rung(one: Member, steps: int) -> Row:
     """The limit on the jumpboard's gain that holds for all `steps` of its grid, on test samples."""
-    gain = one.gain("test", one.boards["train"])
+    gain = one.gain(one.boards["train"], "test")
     variance = float(gain.variance[0])
 
     def slack(n: int) -> float:

@@ -3,9 +3,9 @@
     z_0 = Norm(W_in x)    z_l = Norm(z_{l-1} + W2 relu(W1 z_{l-1}))    h(z) = A [relu(W1 z), 1]    logits = W_head z
 
 Every matrix has spectral norm at most S, every input norm at most R. Norm divides by sqrt(mean z^2 + eps): its
-outputs have norm at most U = sqrt N, and its Lipschitz constant is c = 1/sqrt(eps), attained at 0. A block has Lipschitz
-constant s = S^2; in its two matrices taken together, per unit of input, p = sqrt(S^2 + S^2). For the inserted block the
-constant unit adds 1 to |phi|^2, so that over inputs of norm at most r
+outputs have norm at most U = sqrt N, and its Lipschitz constant is c = 1/sqrt(eps), attained at 0. A block has
+Lipschitz constant s = S^2; in its two matrices taken together, per unit of input, p = sqrt(S^2 + S^2). For the inserted
+block the constant unit adds 1 to |phi|^2, so that over inputs of norm at most r
 
     |h(z)| <= S sqrt(S^2 r^2 + 1)       |h_theta(z) - h_theta'(z)| <= sqrt((S^2 + S^2) r^2 + 1) |theta - theta'|
 
@@ -14,9 +14,9 @@ the head. (1 + s) U, without the constant unit's part, is exceeded by A whose la
 
     Lambda_l = S p_l R_* c_l prod_{k > l} c_k (1 + s_k)      input: S R c_0 prod_k c_k (1 + s_k)      head: |z_L|
 
-bounds |logits_theta - logits_theta'| / |theta_l - theta_l'|_F, with R_* = max(R, norm of the layer's input). c = gamma /
-sqrt((d' rho)^2 + eps) would need a lower limit of |z_0| over the class, and none is known. Paper `depth`, certificates
-[draft]; the constant unit's part is derived.
+bounds |logits_theta - logits_theta'| / |theta_l - theta_l'|_F, with R_* = max(R, norm of the layer's input). The
+smaller c = 1/sqrt((d' rho)^2 + eps) would need a lower limit of |z_0| over the class, and none is known. Paper `depth`,
+certificates [draft]; the constant unit's part is derived.
 """
 
 import math

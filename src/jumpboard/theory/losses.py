@@ -8,38 +8,30 @@ that sqrt 2 is a Lipschitz constant of both, in Euclidean norm. Paper `depth`, c
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from jumpboard.data.samples import Tensors
 from jumpboard.expansion.choice import loss_bound
-from jumpboard.expansion.gains import batches
-from jumpboard.measure.moments import FloatArray
-from jumpboard.nets.base import Leaves, Net
-from jumpboard.training.evaluation import cross_entropy
 
 
 @dataclass(frozen=True)
 class BoundedLoss:
-    """`values(logits [..., classes], labels [...])` lie in [0, B], B = `bound(classes)`."""
+    """`values(log p [..., classes], log p_y [...])` lie in [0, B], B = `bound(classes)`."""
 
     values: Callable[[Tensor, Tensor], Tensor]
     bound: Callable[[int], float]
     lipschitz: float = math.sqrt(2)
 
 
-def brier(logits: Tensor, labels: Tensor) -> Tensor:
-    """|p - e_y|^2 for p = softmax(logits)."""
-    p = torch.softmax(logits, -1)
-    own = p.gather(-1, labels.unsqueeze(-1)).squeeze(-1)
-    return p.square().sum(-1) - 2 * own + 1
+def brier(log_p: Tensor, own: Tensor) -> Tensor:
+    return log_p.exp().square_().sum(-1) - 2 * own.exp() + 1
 
 
-def clipped_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
-    return cross_entropy(logits, labels).clamp(max=loss_bound(logits.shape[-1]))
+def clipped_cross_entropy(log_p: Tensor, own: Tensor) -> Tensor:
+    return (-own).clamp(max=loss_bound(log_p.shape[-1]))
 
 
 LOSSES = {
@@ -48,10 +40,8 @@ LOSSES = {
 }
 
 
-@torch.no_grad()
-def batch_losses(
-    net: Net, leaves: Leaves, samples: Tensors, names: Sequence[str]
-) -> Iterator[tuple[slice, dict[str, FloatArray]]]:
-    """Batch by batch of the samples x [n, *input_shape], y [n]: which they are, and by loss their values [G, B]."""
-    for part, logits, labels in batches(net, leaves, *samples):
-        yield part, {name: LOSSES[name].values(logits, labels).cpu().numpy() for name in names}
+def loss_values(logits: Tensor, labels: Tensor, names: Sequence[str]) -> dict[str, Tensor]:
+    """By loss, its values [..., n] in float64 of logits [..., n, classes] and labels [n]."""
+    log_p = torch.log_softmax(logits.double(), -1)
+    own = log_p.gather(-1, labels.expand(log_p.shape[:-1]).unsqueeze(-1)).squeeze(-1)
+    return {name: LOSSES[name].values(log_p, own) for name in names}

@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jumpboard.expansion.gains import Gain, paired_gain
-from jumpboard.measure.moments import FloatArray
-from jumpboard.theory.expansions import Losses
+from jumpboard.expansion.gains import Gain
+from jumpboard.theory.coverage import Covered
+from jumpboard.theory.evaluation import Lost
+from jumpboard.theory.losses import BoundedLoss
 from jumpboard.theory.uniform import Complexity
 from jumpboard.theory.weight_class import WeightClass
 
@@ -20,44 +21,48 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Class:
-    """What the bounds of one expansion and loss are made of; `source` says where the class's caps are from."""
+    """What the bounds of one expansion are made of, whose block is at `site`; `source` says where the caps of `weights`
+    are from."""
 
-    complexity: Complexity
+    cover: Covered
+    site: int
     weights: WeightClass
     source: str
-    input_radius: float
     measured_norm_constant: float
+
+    def complexity(self, loss: BoundedLoss) -> Complexity:
+        return self.cover.complexity(self.site, self.weights, loss)
 
 
 @dataclass(frozen=True)
 class Member:
     """Losses of the old net, of the jumpboards by kind, and of the arm's net, each of one `member` of them; `key` names
-    the expansion, `delta` is what each of its limits may fail with, `bound` the loss's B."""
+    the expansion, `delta` is what each of its limits may fail with, `loss` what it is lost by."""
 
     key: Row
     member: int
     form: str
-    old: Losses
-    boards: Mapping[str, Losses]
-    trained: Losses
+    old: Lost
+    boards: Mapping[str, Lost]
+    trained: Lost
     delta: float
+    loss: BoundedLoss
     bound: float
 
-    def mean(self, losses: Losses, split: str) -> float | None:
-        return float(losses.mean[split][self.member]) if split in losses.mean else None
+    def mean(self, lost: Lost, split: str) -> float | None:
+        """Null for a split that there is not."""
+        return float(lost.mean[split][self.member]) if split in lost.mean else None
 
-    def selected(self, kind: str) -> tuple[str, Losses]:
-        """The branch, and the net that the fallback keeps: not one that lacks a loss."""
+    def gain(self, lost: Lost, split: str) -> Gain:
+        """Of a net over the old one, [1]."""
+        gain, own = lost.gain[split], slice(self.member, self.member + 1)
+        return Gain(gain.n, gain.mean[own], gain.variance[own])
+
+    def selected(self, kind: str) -> tuple[str, Lost]:
+        """The branch, and the net that the fallback keeps: never one whose loss is no number."""
         board = self.boards[kind]
         better = self.trained.mean["train"][self.member] <= board.mean["train"][self.member]
         return ("trained", self.trained) if better else ("jumpboard", board)
-
-    def gain(self, split: str, other: Losses) -> Gain:
-        """Of another net over the old one, from paired losses."""
-        return paired_gain(self._sample(self.old, split), self._sample(other, split))
-
-    def _sample(self, losses: Losses, split: str) -> FloatArray:
-        return losses.sample[split][self.member : self.member + 1]
 
     def delta_erm(self, kind: str) -> float:
         board, new = self.boards[kind].mean["train"], self.selected(kind)[1].mean["train"]

@@ -26,14 +26,14 @@ def route_rows(one: Member, found: Class | str, sizes: Mapping[str, int]) -> Ite
 
 
 def _computed(one: Member, found: Class, sizes: Mapping[str, int], key: Row) -> tuple[Row, Route]:
-    whole, kind = found.complexity, key["jumpboard"]
+    whole, kind = found.complexity(one.loss), key["jumpboard"]
     delta, m, k = one.delta, sizes["train"], sizes["test"]
     branch, new = one.selected(kind)
     share = delta * found.weights.share
     eps_m, eps_k = whole.deviation(m, share), whole.deviation(k, share)
     draft_m, draft_k = whole.deviation(m, share, DRAFT), whole.deviation(k, share, DRAFT)
     population = key["route"] == "A"
-    measured = one.gain("fresh" if population else "test", one.boards[kind])
+    measured = one.gain(one.boards[kind], "fresh" if population else "test")
     mean, erm = float(measured.mean[0]), one.delta_erm(kind)
     if population:
         delta_r = float(measured.lower_limit(2 * whole.bound, 1, delta)[0])
@@ -58,7 +58,7 @@ def _computed(one: Member, found: Class, sizes: Mapping[str, int], key: Row) -> 
         "class_share": found.weights.share,
         "spectral_cap": found.weights.spectral,
         "frobenius_cap": found.weights.frobenius,
-        "input_radius": found.input_radius,
+        "input_radius": found.cover.radius,
         "lipschitz": whole.lipschitz,
         "measured_norm_constant": found.measured_norm_constant,
         "rademacher_m": whole.rademacher(m),

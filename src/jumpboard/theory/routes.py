@@ -5,7 +5,7 @@
     B    L_test(f+) <= L_test(f) - Delta_R^test - Delta_ERM + 2 (eps_M + eps_K)         failure <= 2 delta
 
 f: the old net; Delta_R = L(f) - L(f~): gain of the jumpboard, for A over the population, whose lower limit comes from
-samples that neither f~ nor training has seen; Delta_ERM = L_train(f~) - L_train(f+) >= 0; M training and K test samples.
+samples that neither f~ nor training has seen; Delta_ERM = L_train(f~) - L_train(f+) >= 0; M training, K test samples.
 A lower Delta_R makes the right-hand side and the failure of A larger, so that a limit is safe in both. Where the limit
 is not above 0, A's failure is at least 1.
 

@@ -1,8 +1,9 @@
 """The class of weights that a certificate is about, fixed before training or paid for.
 
 A uniform bound must not use norms read off after training. Either training is held within caps, on the spectral norm
-of every matrix and the Frobenius norm of every layer, and the class is that of the caps. Or the caps are the smallest powers of two, 2^k
-for any integer k, at least as large as the trained norms, and all of these classes are certified together: k is number
+of every matrix and the Frobenius norm of every layer, and the class is that of the caps. Or the caps are the smallest
+powers of two, 2^k for any integer k, at least as large as the trained norms, and all of these classes are certified
+together: k is number
 
     j = 1 - 2k for k <= 0, 2k for k > 0        (k = 0, 1, -1, 2, -2, ... is j = 1, 2, 3, 4, 5, ...)
 
