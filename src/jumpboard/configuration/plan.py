@@ -95,7 +95,7 @@ class Plan:
         return asked
 
     def asked(self, rule: str, cell: Cell) -> Mapping[str, int]:
-        """The number of samples of each split that a rule asks for; certificates are about what an expansion asks for."""
+        """The number of samples of each split that a rule asks for; `certify` takes what the expansion asks for."""
         asking = "expand_depth" if rule == "certify" else rule
         splits: Mapping[str, int] = (block_of(asking, cell, self.configuration.config) or {})["splits"]
         return splits

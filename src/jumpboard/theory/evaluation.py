@@ -27,6 +27,7 @@ class Lost:
 
 
 OLD = "old"
+PAIRED = ("test", "fresh")
 
 
 def evaluate(
@@ -36,7 +37,9 @@ def evaluate(
     site. `leaves` [seeds, ...] are of the old `net`."""
     names = list(group.kept)
     together = {leaf: torch.cat([group.kept[name].leaves[leaf] for name in names]) for leaf in group.leaf_names}
-    sums = {split: _sums(group, net, leaves, together, part, losses) for split, part in data.items()}
+    sums = {
+        split: _sums(group, net, leaves, together, part, losses, split in PAIRED) for split, part in data.items()
+    }
     found: dict[str, dict[str, Lost]] = {loss: {} for loss in losses}
     for loss in losses:
         for place, name in enumerate([OLD, *names]):
@@ -44,16 +47,18 @@ def evaluate(
             for split, by_loss in sums.items():
                 n, (total, d, square) = len(data[split][1]), by_loss[loss][:, place]
                 mean[split] = (total / n).numpy()
-                gain[split] = Gain(n, (d / n).numpy(), ((square - d * d / n) / (n - 1)).clamp(min=0).numpy())
+                if split in PAIRED:
+                    gain[split] = Gain(n, (d / n).numpy(), ((square - d * d / n) / (n - 1)).clamp(min=0).numpy())
             found[loss][name] = Lost(mean, gain)
     return found
 
 
 @torch.no_grad()
 def _sums(
-    group: Group, net: Net, leaves: Leaves, together: Leaves, samples: Tensors, losses: Sequence[str]
+    group: Group, net: Net, leaves: Leaves, together: Leaves, samples: Tensors, losses: Sequence[str], paired: bool
 ) -> dict[str, Tensor]:
-    """By loss, sums [3, names, G] of loss, d and d^2 over the samples x [n, *input_shape], y [n], `OLD` first."""
+    """By loss, sums [3, names, G] of loss, d and d^2 over the samples x [n, *input_shape], y [n], `OLD` first; the last
+    two are 0 where they are not `paired`."""
     x, y = samples
     members, count = len(next(iter(together.values()))), len(group.kept)
     sums = {loss: torch.zeros(3, 1 + count, members // count, dtype=torch.float64) for loss in losses}
@@ -62,9 +67,11 @@ def _sums(
         news = loss_values(forward(group.net, together, _to_all(together, x[part])), y[part], losses)
         for loss in losses:
             old = olds[loss].repeat(len(group.sites), 1)
-            values = torch.cat([old[None], news[loss].view(count, *old.shape)])
-            d = old - values
-            sums[loss] += torch.stack([values.sum(-1), d.sum(-1), d.square().sum(-1)]).cpu()
+            values = news[loss].view(count, *old.shape)
+            sums[loss][0] += torch.cat([old.sum(-1)[None], values.sum(-1)]).cpu()
+            if paired:
+                d = old - values
+                sums[loss][1:, 1:] += torch.stack([d.sum(-1), d.square_().sum(-1)]).cpu()
     return sums
 
 

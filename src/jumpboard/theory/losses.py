@@ -19,7 +19,7 @@ from jumpboard.expansion.choice import loss_bound
 
 @dataclass(frozen=True)
 class BoundedLoss:
-    """`values(log p [..., classes], log p_y [...])` lie in [0, B], B = `bound(classes)`."""
+    """`values(log p [classes, ...], log p_y [...])` lie in [0, B], B = `bound(classes)`."""
 
     values: Callable[[Tensor, Tensor], Tensor]
     bound: Callable[[int], float]
@@ -27,11 +27,11 @@ class BoundedLoss:
 
 
 def brier(log_p: Tensor, own: Tensor) -> Tensor:
-    return log_p.exp().square_().sum(-1) - 2 * own.exp() + 1
+    return log_p.exp().square_().sum(0) - 2 * own.exp() + 1
 
 
 def clipped_cross_entropy(log_p: Tensor, own: Tensor) -> Tensor:
-    return (-own).clamp(max=loss_bound(log_p.shape[-1]))
+    return (-own).clamp(max=loss_bound(len(log_p)))
 
 
 LOSSES = {
@@ -42,6 +42,6 @@ LOSSES = {
 
 def loss_values(logits: Tensor, labels: Tensor, names: Sequence[str]) -> dict[str, Tensor]:
     """By loss, its values [..., n] in float64 of logits [..., n, classes] and labels [n]."""
-    log_p = torch.log_softmax(logits.double(), -1)
-    own = log_p.gather(-1, labels.expand(log_p.shape[:-1]).unsqueeze(-1)).squeeze(-1)
+    log_p = torch.log_softmax(logits.double().movedim(-1, 0).contiguous(), 0)  # few classes: sums of whole rows
+    own = log_p.gather(0, labels.expand(log_p.shape[1:]).unsqueeze(0)).squeeze(0)
     return {name: LOSSES[name].values(log_p, own) for name in names}
