@@ -37,9 +37,7 @@ def evaluate(
     site. `leaves` [seeds, ...] are of the old `net`."""
     names = list(group.kept)
     together = {leaf: torch.cat([group.kept[name].leaves[leaf] for name in names]) for leaf in group.leaf_names}
-    sums = {
-        split: _sums(group, net, leaves, together, part, losses, split in PAIRED) for split, part in data.items()
-    }
+    sums = {split: _sums(group, net, leaves, together, part, losses, split in PAIRED) for split, part in data.items()}
     found: dict[str, dict[str, Lost]] = {loss: {} for loss in losses}
     for loss in losses:
         for place, name in enumerate([OLD, *names]):
