@@ -122,9 +122,8 @@ def _of_route(route: str, rows: Sequence[Row]) -> Values:
         float(sum(row["holds"] and row["informative"] for row in promised)),
         float(sum(_margin(row) + 4 * (row["eps_m"] + (row["eps_k"] or 0.0)) < 0 for row in promised)),
     )
-    return {name: max(map(_margin, rows))} | {
-        f"{name}_{one}": value for one, value in zip(counted, values, strict=True)
-    }
+    told: Values = {f"{name}_{one}": value for one, value in zip(counted, values, strict=True)}
+    return {name: max(map(_margin, rows)), **told}
 
 
 def _margin(row: Row) -> float:

@@ -47,8 +47,8 @@ SCHEMA = Schema(
 )
 CAPTION = (
     "The smallest gain that each certificate can prove with the samples at hand (filled) beside the gain of the "
-    "expansions (open), median over seeds, sites and arms; one line per net, one panel per bounded loss, at the largest "
-    "number of training samples. Blue where most gains are certified. The paper's routes bound all nets of a class; "
+    "expansions (open), median over seeds, sites and arms; one line per net, one panel per bounded loss, at the "
+    "largest number of training samples. Blue where most gains are certified. The paper's routes bound all nets of a class; "
     "limits for fixed nets need test samples only; the grid of steps is about the jumpboard before training."
 )
 

@@ -24,8 +24,8 @@ from jumpboard.theory.uniform import Complexity
 
 Row = Mapping[str, Any]
 
-PARAMETERS = tuple(int(round(value)) for value in np.geomspace(10, 1e7, 37))
-SAMPLES = tuple(int(round(value)) for value in np.geomspace(1e3, 1e10, 43))
+PARAMETERS = tuple(round(value) for value in np.geomspace(10, 1e7, 37))
+SAMPLES = tuple(round(value) for value in np.geomspace(1e3, 1e10, 43))
 MAP, NET = "map", "net"
 
 SCHEMA = Schema(
@@ -42,8 +42,8 @@ SCHEMA = Schema(
     ),
 )
 CAPTION = (
-    "Two-sided uniform deviation eps_M of the paper's bound over the largest value B of the loss, for nets of d parameters "
-    "and M training samples with the layers, caps and Lipschitz constant of the certified nets (the largest of them). "
+    "Two-sided uniform deviation eps_M of the paper's bound over the largest value B of the loss, for nets of d "
+    "parameters and M training samples with the layers, caps and Lipschitz constant of the certified nets (the largest of them). "
     "Lines: 1, above which the bound says nothing, and 0.1. Circles: nets that are certified."
 )
 
