@@ -142,7 +142,7 @@ def _headline(rows: Sequence[Row]) -> str:
     told = []
     for route in sorted({row["route"] for row in rows}):
         best = max(row["value"] for row in rows if (row["route"], row["statistic"]) == (route, "margin"))
-        told.append(f"Route {route} {'promises a gain' if best > 0 else 'says nothing'} (best margin {best:+.2g})")
+        told.append(f"Route {route} {'promises a gain' if best > 0 else 'promises no gain'} (best margin {best:+.2g})")
     return "; ".join(told).replace("-", "\u2212")
 
 

@@ -17,7 +17,7 @@ from matplotlib.lines import Line2D
 
 from jumpboard.artefacts.tables import Column, Schema
 from jumpboard.figures.measured import nothing_measured, rows_of_net
-from jumpboard.figures.panels import headline, legend_below
+from jumpboard.figures.panels import Handle, headline, legend_below
 from jumpboard.figures.style import COLUMN, new_figure, styled
 from jumpboard.schemas.keys import ARCH, DATASET
 from jumpboard.theory.uniform import Complexity
@@ -27,6 +27,7 @@ Row = Mapping[str, Any]
 PARAMETERS = tuple(round(value) for value in np.geomspace(10, 1e7, 37))
 SAMPLES = tuple(round(value) for value in np.geomspace(1e3, 1e10, 43))
 MAP, NET = "map", "net"
+LINES = {0.1: "--", 1.0: "-"}
 
 SCHEMA = Schema(
     "vacuity_map",
@@ -43,8 +44,8 @@ SCHEMA = Schema(
 )
 CAPTION = (
     "Two-sided uniform deviation eps_M of the paper's bound over the largest value B of the loss, for nets of d "
-    "parameters and M training samples with the layers, caps and Lipschitz constant of the certified nets (the largest of them). "
-    "Lines: 1, above which the bound says nothing, and 0.1. Circles: nets that are certified."
+    "parameters and M training samples with the layers, caps and Lipschitz constant of the certified nets (the largest "
+    "of them). Lines: 1, at and below which the bound says nothing, and 0.1. Circles: nets that are certified."
 )
 
 
@@ -82,10 +83,7 @@ def draw(rows: Sequence[Row]) -> Figure:
         figure = new_figure(COLUMN, 3.0)
         axes = figure.subplots()
         shown = axes.pcolormesh(d, m, ratio, norm=LogNorm(0.01, 100), cmap="RdBu_r", shading="gouraud", rasterized=True)
-        lines = axes.contour(
-            d, m, ratio, levels=[0.1, 1], colors="black", linewidths=[0.6, 1.3], linestyles=["--", "-"]
-        )
-        axes.clabel(lines, fmt={0.1: "0.1", 1: "1"}, fontsize=6.5)
+        axes.contour(d, m, ratio, levels=list(LINES), colors="black", linewidths=1.0, linestyles=list(LINES.values()))
         axes.plot(
             [row["parameters"] for row in nets], [row["train_samples"] for row in nets], "o", color="black", mfc="white"
         )
@@ -93,11 +91,19 @@ def draw(rows: Sequence[Row]) -> Figure:
         bar = figure.colorbar(shown, ax=axes, extend="both")
         bar.set_label("deviation over largest loss, ε / B")
         headline(figure, _headline(nets), rows[0])
-        legend_below(figure, [Line2D([], [], color="black", marker="o", mfc="white", ls="", label="certified nets")])
+        legend_below(figure, _legend())
     return figure
+
+
+def _legend() -> list[Handle]:
+    circle = Line2D([], [], color="black", marker="o", mfc="white", ls="", label="certified nets")
+    return [
+        circle,
+        *(Line2D([], [], color="black", lw=1.0, ls=line, label=f"{level:g}") for level, line in LINES.items()),
+    ]
 
 
 def _headline(nets: Sequence[Row]) -> str:
     best = min(nets, key=lambda row: float(row["vacuity"]))
-    told = f"{best['parameters']} parameters, {best['train_samples']:,} samples: ε / B = {best['vacuity']:.2g}"
-    return f"The uniform bound speaks only of small nets with many samples; at best {told}"
+    told = f"{best['parameters']} parameters and {best['train_samples']:,} samples"
+    return f"Uniform bound: at best ε / B = {best['vacuity']:.2g}, with {told}"
