@@ -36,6 +36,7 @@ rule evaluate_claims:
         step_gains=[f"<results>/collect/step_gains/{'/'.join(one)}.parquet" for one in PLAN.experiments("expand_depth")],
         expansion=[f"<results>/collect/expansion/{'/'.join(one)}.parquet" for one in PLAN.experiments("expand_depth")],
         widening=[f"<results>/collect/widening/{'/'.join(one)}.parquet" for one in PLAN.experiments("expand_width")],
+        routes=[f"<results>/collect/routes/{'/'.join(one)}.parquet" for one in PLAN.experiments("certify")],
     output:
         claims="<results>/evaluate_claims/claims.parquet",
     log:

@@ -1,5 +1,6 @@
 # Contract: a cell's checkpoints and its data -> <results>/expand_depth/{jumpboard,step_gains,expansion}/...,
-#           <results>/expand_width/widening/..., <results>/expand_chain/chain/... and the chain's checkpoints;
+#           <results>/expand_width/widening/..., <results>/expand_chain/chain/..., and the checkpoints of chains and of
+#           expansions in depth (which hold none where the config keeps no nets);
 #           collected per data set and arch by the rule `collect`.
 
 
@@ -12,6 +13,7 @@ rule expand_depth:
         jumpboard=f"<results>/{paths.cell_table('expand_depth', 'jumpboard')}",
         step_gains=f"<results>/{paths.cell_table('expand_depth', 'step_gains')}",
         expansion=f"<results>/{paths.cell_table('expand_depth', 'expansion')}",
+        checkpoints=f"<results>/{paths.cell_checkpoints('expand_depth')}",
     log:
         f"<logs>/expand_depth/{paths.CELL}.log",
     priority: PLAN.priority
@@ -32,7 +34,8 @@ rule expand_depth:
         "python -m jumpboard.stages.expand_depth --root {params.root:q} --params {params.cell:q}"
         " --code {params.code} --threads {threads}"
         " --inputs base={input.base:q} checkpoints={input.checkpoints:q} {params.fresh:q}"
-        " --outputs jumpboard={output.jumpboard:q} step_gains={output.step_gains:q} expansion={output.expansion:q} >> {log:q} 2>&1"
+        " --outputs jumpboard={output.jumpboard:q} step_gains={output.step_gains:q} expansion={output.expansion:q}"
+        " checkpoints={output.checkpoints:q} >> {log:q} 2>&1"
 
 
 rule expand_width:

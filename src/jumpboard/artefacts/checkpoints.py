@@ -4,7 +4,7 @@ Tensors are named `seed_<s>/<checkpoint>/<leaf>`. The header holds ONE metadata 
 (several keys would be written in random order): the provenance with the cell, and for each `seed_<s>/<checkpoint>` its
 step, the SHA-256 of its tensors and that of its parent: the last checkpoint of the same seed at an earlier step, or
 else what came before this file: the checkpoint that is expanded, the file of weights that training began with, or the
-data set's file. Checkpoints of one seed and step are siblings.
+data set's file. Checkpoints of one seed and step are siblings, and so are all of a seed in a file of expanded nets.
 """
 
 import errno
@@ -47,10 +47,12 @@ def write_checkpoints(
     members: Mapping[tuple[int, str], tuple[int, Member]],
     ancestor: str | Mapping[int, str],
     provenance: Provenance,
+    chained: bool = True,
 ) -> None:
     """Write `members`, (seed, checkpoint) -> (step, leaves); the bytes do not depend on the order of the mapping.
 
-    `ancestor` is the digest that the first checkpoints of every seed descend from, or one by seed.
+    `ancestor` is the digest that the first checkpoints of every seed descend from, or one by seed; all of them do where
+    they are not `chained`.
     """
     digests = {key: member_digest(leaves) for key, (_, leaves) in members.items()}
     lines: dict[int, list[tuple[int, str]]] = {}
@@ -59,7 +61,7 @@ def write_checkpoints(
     records: dict[str, dict[str, Any]] = {}
     for (seed, checkpoint), (step, _) in members.items():
         first = ancestor if isinstance(ancestor, str) else ancestor[seed]
-        parent = parent_of(step, lines[seed]) or first
+        parent = (parent_of(step, lines[seed]) if chained else None) or first
         records[f"seed_{seed}/{checkpoint}"] = {"step": step, "sha256": digests[seed, checkpoint], "parent": parent}
     header = {"schema": "checkpoints", "version": 1, "checkpoints": records, **provenance.as_json()}
     tensors = {

@@ -13,6 +13,13 @@
                  over_scratch             the same minus the gain of nets from scratch, over the sites that have one
                  scratch_sites            number of those; over_scratch is 0 where there is none
     widening     over_training_on, over_scratch, scratch_sites      the same of arm widened, which has no site
+    routes       (over all arms, sites and losses; route_b alike)
+                 route_a                  largest test loss of the old net minus the bound
+                 route_a_failure          largest stated failure of the bounds that promise anything, 0 without any
+                 route_a_promised         number of these
+                 route_a_violated         number of these that are exceeded
+                 route_a_informed         number of these that hold and lie below the test loss of the old net
+                 route_a_reversed         number of these that promise a gain of the old net over the new one
 
 Tests are one-sided paired t-tests of the mean gain per sample. The gain of a step is resolved where |gain| > 2 standard
 errors. In the linear regime gain and error grow alike, so that a site that is not resolved at the smallest step of the
@@ -30,6 +37,7 @@ from scipy.special import stdtr
 from jumpboard.claims.observations import Row, Values
 from jumpboard.claims.runs import by_site
 from jumpboard.claims.statistics import holm
+from jumpboard.theory.routes import HOLDS, NOT_APPLICABLE, VIOLATED
 
 KIND = "train"
 STEEPEST, CONTROLS = "steepest", ("random", "orthogonal", "shuffled")
@@ -95,6 +103,34 @@ def of_widening(rows: Sequence[Row]) -> Values:
     return _compared(arms.get("widened", []), arms)
 
 
+def of_routes(rows: Sequence[Row]) -> Values:
+    """From the rows of one run; undefined where a route is not applicable."""
+    routes = _grouped(rows, "route")
+    return {name: value for route in ("A", "B") for name, value in _of_route(route, routes.get(route, ())).items()}
+
+
+def _of_route(route: str, rows: Sequence[Row]) -> Values:
+    name = f"route_{route.lower()}"
+    counted = ("failure", "promised", "violated", "informed", "reversed")
+    if not rows or any(row["outcome"] == NOT_APPLICABLE for row in rows):
+        return dict.fromkeys([name, *(f"{name}_{one}" for one in counted)])
+    promised = [row for row in rows if row["outcome"] in (HOLDS, VIOLATED)]
+    values = (
+        max((row["failure"] for row in promised), default=0.0),
+        float(len(promised)),
+        float(sum(row["outcome"] == VIOLATED for row in promised)),
+        float(sum(row["holds"] and row["informative"] for row in promised)),
+        float(sum(_margin(row) + 4 * (row["eps_m"] + (row["eps_k"] or 0.0)) < 0 for row in promised)),
+    )
+    told: Values = {f"{name}_{one}": value for one, value in zip(counted, values, strict=True)}
+    return {name: max(map(_margin, rows)), **told}
+
+
+def _margin(row: Row) -> float:
+    """What the bound promises: the gain less a slack of 2 eps. The way back promises minus the gain less the slack."""
+    return float(row["old_test"] - row["right_hand_side"])
+
+
 def _compared(expanded: Sequence[Row], arms: Mapping[str, Sequence[Row]]) -> Values:
     """A net from scratch that diverged has no gain and does not count."""
     trained_on = arms.get("trained_on", [])
@@ -123,4 +159,5 @@ EXPANDED: dict[str, Callable[[Sequence[Row]], Values]] = {
     "step_gains": of_step_gains,
     "expansion": of_expansion,
     "widening": of_widening,
+    "routes": of_routes,
 }

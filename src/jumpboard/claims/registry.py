@@ -20,6 +20,7 @@ MODULES = {
     "first_order_prediction": "jumpboard.claims.first_order_prediction",
     "fallback": "jumpboard.claims.fallback",
     "beats_training_on": "jumpboard.claims.beats_training_on",
+    "route": "jumpboard.claims.route",
 }
 
 

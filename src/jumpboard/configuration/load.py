@@ -12,7 +12,7 @@ import yaml
 
 from jumpboard.configuration.grid import Cell, cells
 from jumpboard.configuration.inventory import check_inventory, without_places
-from jumpboard.configuration.selection import SECTIONS, covers
+from jumpboard.configuration.selection import SECTIONS, block_of, covers
 from jumpboard.configuration.validation import checkout, validate
 from jumpboard.errors import InputError
 from jumpboard.expansion.widenable import ACCEPTED, refusal
@@ -142,6 +142,9 @@ def _check_blocks(section: str, config: Mapping[str, Any], datasets: Mapping[str
             raise InputError(f"{place} is of {net}, which the grid lacks; accepted: {known}")
         if not any(covers(block, cell) for cell in own):
             raise InputError(f"{place}.only is {block['only']}, which no cell of the grid has")
+        if section == "certificates":
+            _check_certified(place, block, own, config)
+            continue
         if "fresh" in block["splits"] and "fresh" not in datasets[block["dataset"]]:
             raise InputError(
                 f"{place}.splits has fresh, which {block['dataset']} has none of; accepted: train, validation, test"
@@ -170,6 +173,17 @@ def _check_blocks(section: str, config: Mapping[str, Any], datasets: Mapping[str
             if unknown:
                 accepted = f"those of trainings.{training}: {', '.join(kept)}"
                 raise InputError(f"{place} has checkpoint '{unknown[0]}'; accepted: {accepted}")
+
+
+def _check_certified(place: str, block: Mapping[str, Any], own: Sequence[Cell], config: Mapping[str, Any]) -> None:
+    """Certificates read the nets that an expansion keeps."""
+    for cell in own:
+        expansion = block_of("expand_depth", cell, config)
+        if covers(block, cell) and not (expansion and expansion["keep_nets"]):
+            sizes = f"depth {cell.depth}, width {cell.width}, samples {cell.samples}"
+            raise InputError(
+                f"{place} has {sizes}, which keeps no nets; accepted: cells of `expansions` with keep_nets"
+            )
 
 
 def kept_checkpoints(recipe: Mapping[str, Any]) -> list[str]:

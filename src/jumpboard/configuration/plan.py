@@ -37,9 +37,11 @@ COLLECTED = {  # table -> the rule that makes it cell by cell
     "expansion": "expand_depth",
     "widening": "expand_width",
     "chain": "expand_chain",
+    "routes": "certify",
+    "ladder": "certify",
 }
 CHOOSES_CELLS = ("dataset", "arch", "only")  # of a block: which cells it covers, not what is done to them
-KEEPS_CHECKPOINTS = ("train_baseline", "expand_chain")
+KEEPS_CHECKPOINTS = ("train_baseline", "expand_depth", "expand_chain")
 FIGURE_FILES = ("svg", "png", "parquet")
 
 
@@ -99,8 +101,9 @@ class Plan:
         return asked
 
     def asked(self, rule: str, cell: Cell) -> Mapping[str, int]:
-        """The number of samples of each split that a rule asks for."""
-        splits: Mapping[str, int] = (block_of(rule, cell, self.configuration.config) or {})["splits"]
+        """The number of samples of each split that a rule asks for; `certify` takes what the expansion asks for."""
+        asking = "expand_depth" if rule == "certify" else rule
+        splits: Mapping[str, int] = (block_of(asking, cell, self.configuration.config) or {})["splits"]
         return splits
 
     def _with_fresh_asked(self, dataset: str) -> dict[str, Any]:
@@ -175,6 +178,14 @@ class Plan:
                     "training": config["trainings"][told.pop("training")],
                     "expansion": told,
                 }
+            case "certify":
+                expansion = self._told("expand_depth", keys)
+                return {
+                    **self._built_on(keys),
+                    "caps": config["trainings"][expansion["training"]].get("caps"),
+                    "expansion": {name: expansion[name] for name in ("reference", "splits", "steps")},
+                    "certificates": self._told(rule, keys),
+                }
             case "collect":
                 return {**{name: keys[name] for name in ("table", "dataset", "arch")}, "rule": COLLECTED[keys["table"]]}
             case "draw_figure":
@@ -194,7 +205,7 @@ class Plan:
                 named = [DATA_MODULES[datasets[keys["dataset"]]["loader"]]]
             case "describe_dataset" if datasets[keys["dataset"]]["loader"] in KNOWN_LAWS:
                 named = [DATA_MODULES[datasets[keys["dataset"]]["loader"]]]
-            case "train_baseline" | "measure_gradients" | "expand_depth" | "expand_width" | "expand_chain":
+            case "train_baseline" | "measure_gradients" | "expand_depth" | "expand_width" | "expand_chain" | "certify":
                 named = [NET_MODULES[config["nets"][keys["arch"]]["family"]]]
             case "collect":
                 named = [SCHEMA_MODULES[keys["table"]]]

@@ -10,6 +10,7 @@ SECTIONS = {  # rule -> the config's list of blocks that choose its cells
     "expand_depth": "expansions",
     "expand_width": "widenings",
     "expand_chain": "chains",
+    "certify": "certificates",
 }
 RULES = ("train_baseline", *SECTIONS)
 

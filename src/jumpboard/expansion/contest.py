@@ -10,12 +10,13 @@ All sites of one shape and all seeds are members of one training. Each expanded 
 then applied against the jumpboard of each kind, for nets from A = 0 too. Paper `depth`, expansion training.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from jumpboard.artefacts.checkpoints import Member
 from jumpboard.data.samples import Tensors
 from jumpboard.expansion.arms import Arms
 from jumpboard.expansion.choice import Choice
@@ -35,7 +36,8 @@ Boards = Mapping[int, Mapping[str, Choice]]
 @dataclass(frozen=True)
 class Contest:
     """The members `leaves` [G, ...] of a net, one key and seed each, with all samples of each split in `data`. `recipe`
-    is that of all arms, `scratch` that of nets from the beginning."""
+    is that of all arms, `scratch` that of nets from the beginning. Where there are `kept` nets, jumpboards and the nets
+    trained from them are added as (seed, `site_<i>/jumpboard_<kind>` or `site_<i>/<arm>`), but those that diverged."""
 
     net: Net
     leaves: Leaves
@@ -44,6 +46,7 @@ class Contest:
     recipe: Recipe
     scratch: Recipe
     arms: Arms
+    kept: dict[tuple[int, str], tuple[int, Member]] | None = None
 
     @property
     def seeds(self) -> list[int]:
@@ -73,6 +76,9 @@ class Contest:
             unit, eta = (torch.cat([getattr(one, name) for one in choices]) for name in ("unit", "eta"))
             starts[kind] = with_step(net, zero, unit, eta)
         begun = {kind: mean_losses(net, leaves, self.data) for kind, leaves in starts.items()}
+        members = range(len(group) * len(self.keys))
+        for kind, leaves in starts.items():
+            self._keep(f"jumpboard_{kind}", group, 0, leaves, members)
         for arm, start in (("jumpboard", starts["train"]), ("zero", zero)):
             for part in ("all", "block"):
                 name = f"{arm}_{part}"
@@ -80,12 +86,23 @@ class Contest:
                     f"{name}_{group[0]}", net, self.recipe, self.seeds * len(group), start, part == "block"
                 )
                 ended = mean_losses(net, ended_leaves(training), self.data)
+                if arm == "jumpboard":
+                    alive = [member for member in members if training.state.alive[member]]
+                    self._keep(name, group, training.state.step, ended_leaves(training), alive)
                 for member, end in enumerate(ended):
                     g, site = member % len(self.keys), group[member // len(self.keys)]
                     for kind, board in begun.items():
                         branch, new = selected(board[member], end, not training.state.alive[member])
                         parts = decomposition(old[g], board[member], new) | {"jumpboard": kind, "branch": branch}
                         yield self._row(name, site, training, member, old[g], end, new) | parts
+
+    def _keep(self, name: str, group: Sequence[int], step: int, leaves: Leaves, members: Iterable[int]) -> None:
+        if self.kept is None:
+            return
+        for member in members:
+            g, site = member % len(self.keys), group[member // len(self.keys)]
+            own = {leaf: values[member].cpu().numpy() for leaf, values in leaves.items()}
+            self.kept[self.seeds[g], f"site_{site}/{name}"] = (step, own)
 
     def _from_scratch(self, sites: Sequence[int], old: Sequence[Losses]) -> Iterator[Row]:
         if not sites:

@@ -20,6 +20,7 @@ from torch import Tensor
 from jumpboard.measure.moments import FloatArray
 from jumpboard.measure.sites import BATCH, NUMBERS
 from jumpboard.nets.base import Leaves, Net, forward
+from jumpboard.theory.limits import bernstein_slack
 from jumpboard.training.evaluation import cross_entropy
 
 DELTA = 0.05
@@ -69,8 +70,7 @@ class Gain:
 
     def lower_limit(self, span: float, steps: int = 1, delta: float = DELTA) -> FloatArray:
         """The empirical Bernstein limit [G] for d of a range `span`, with `steps` examined on these samples."""
-        log = math.log(2 * steps / delta)
-        limit: FloatArray = self.mean - np.sqrt(2 * self.variance * log / self.n) - 7 * span * log / (3 * (self.n - 1))
+        limit: FloatArray = self.mean - bernstein_slack(self.variance, span, self.n, delta, steps)
         return limit
 
 

@@ -40,6 +40,9 @@ FIGURES = {
     "gain_over_training_on": Entry("jumpboard.figures.gain_over_training_on", "expansion"),
     "gain_over_training_on_width": Entry("jumpboard.figures.gain_over_training_on_width", "widening"),
     "chain": Entry("jumpboard.figures.chain", "chain"),
+    "certificate_ladder": Entry("jumpboard.figures.certificate_ladder", "ladder"),
+    "route_terms": Entry("jumpboard.figures.route_terms", "routes"),
+    "vacuity_map": Entry("jumpboard.figures.vacuity_map", "routes"),
 }
 RUN_FIGURES = {"claims_overview": Entry("jumpboard.figures.claims_overview", "claims", "all")}
 

@@ -23,5 +23,7 @@ JUMPBOARD_KIND = Column(
     key=True,
 )
 ARM = Column("arm", "string", "-", "what was trained, and from where; the table says which there are", key=True)
+ROUTE = Column("route", "string", "-", "the paper's bound: A or B", key=True)
+LOSS = Column("loss", "string", "-", "brier, or cross_entropy clipped at ln(classes) + 2", key=True)
 
 CELL = (DATASET, ARCH, DEPTH, WIDTH, SAMPLES)

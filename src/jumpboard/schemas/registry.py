@@ -19,6 +19,8 @@ MODULES = {
     "expansion": "jumpboard.schemas.expansion",
     "widening": "jumpboard.schemas.widening",
     "chain": "jumpboard.schemas.chain",
+    "routes": "jumpboard.schemas.routes",
+    "ladder": "jumpboard.schemas.ladder",
 }
 RUN_MODULES = {"claims": "jumpboard.schemas.claims"}
 

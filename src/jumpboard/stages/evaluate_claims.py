@@ -20,6 +20,7 @@ from jumpboard.schemas.expansion import EXPANSION
 from jumpboard.schemas.jumpboard import JUMPBOARD
 from jumpboard.schemas.metrics import METRICS
 from jumpboard.schemas.moments import MOMENTS
+from jumpboard.schemas.routes import ROUTES
 from jumpboard.schemas.signal import SIGNAL
 from jumpboard.schemas.step_gains import STEP_GAINS
 from jumpboard.schemas.widening import WIDENING
@@ -33,12 +34,14 @@ TABLES = (
     (STEP_GAINS, "expand_depth"),
     (EXPANSION, "expand_depth"),
     (WIDENING, "expand_width"),
+    (ROUTES, "certify"),
 )
 
 
 def _expanded(rule: str, cell: Cell, config: Mapping[str, Any]) -> dict[str, Any]:
-    """The checkpoint that a rule of expansions begins at."""
-    block = block_of(rule, cell, config) if rule in SECTIONS else None
+    """The checkpoint that a rule of expansions begins at; certificates are about what `expand_depth` began at."""
+    told = "expand_depth" if rule == "certify" else rule
+    block = block_of(told, cell, config) if told in SECTIONS else None
     return {"reference": block["reference"]} if block and "reference" in block else {}
 
 

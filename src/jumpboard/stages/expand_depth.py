@@ -1,14 +1,15 @@
 """`expand_depth`: a new block at every site of a cell's trained nets, its jumpboards, and what training then attains.
 
 Writes the tables `jumpboard` (gains of chosen steps, and of controls), `step_gains` (predicted and realised gains of
-all steps) and `expansion` (all arms), for every seed that has reached the reference
-checkpoint. Losses of the table
+all steps) and `expansion` (all arms), for every seed that has reached the reference checkpoint. Losses of the table
 `expansion` are over all samples of each split but fresh, whose first half the jumpboards of the kind population are
-made from.
+made from. Where the config keeps nets, the checkpoints `site_<i>/jumpboard_<kind>` and, for arms that begin at a
+jumpboard, `site_<i>/<arm>` descend from the reference; else the file holds none.
 """
 
 from typing import Any
 
+from jumpboard.artefacts.checkpoints import Member, write_checkpoints
 from jumpboard.artefacts.job import Job, run_stage
 from jumpboard.artefacts.tables import write_table
 from jumpboard.expansion.choice import Samples, halves
@@ -28,6 +29,7 @@ def body(job: Job) -> None:
     scratch = {round(place * net.depth) for place in spec["scratch"]}
 
     rows: dict[str, list[dict[str, Any]]] = {"jumpboard": [], "step_gains": [], "expansion": []}
+    kept: dict[tuple[int, str], tuple[int, Member]] = {}
     with one.arms as arms:
         if seeds:
             boards = {}
@@ -38,11 +40,15 @@ def body(job: Job) -> None:
                 boards[found.place.site] = {kind: found.jumpboard(kind) for kind in found.checks}
             if "fresh" in data:
                 data["fresh"] = halves(data["fresh"])[1]
-            contest = Contest(net, leaves, keys, data, one.recipe, one.scratch, arms)
+            contest = Contest(
+                net, leaves, keys, data, one.recipe, one.scratch, arms, kept if spec["keep_nets"] else None
+            )
             rows["expansion"] += contest.rows(boards, scratch)
         job.tier = arms.tier
         for schema in (JUMPBOARD, STEP_GAINS, EXPANSION):
             write_table(job.outputs[schema.name], schema, rows[schema.name], job.provenance())
+        ancestors = dict(zip(seeds, one.reference.digests, strict=True))
+        write_checkpoints(job.outputs["checkpoints"], kept, ancestors, job.provenance(), chained=False)
         arms.clear()
 
 
