@@ -9,10 +9,10 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from jumpboard.commands import moments
+from jumpboard.commands import fit, moments
 from jumpboard.errors import InputError
 
-COMMANDS = (moments,)
+COMMANDS = (fit, moments)
 
 
 class OneLineParser(argparse.ArgumentParser):
