@@ -58,7 +58,7 @@ def read_any_table(path: Path) -> pa.Table:
 
 def labels(table: pa.Table, name: str, argument: str) -> list[Any]:
     """The values of a column that names seeds or groups. Raises InputError where one is missing."""
-    values = _column(table, name, argument).to_pylist()
+    values: list[Any] = _column(table, name, argument).to_pylist()
     if None in values:
         raise InputError(f"{argument}: column '{name}' lacks a value in row {values.index(None) + 1}")
     return values

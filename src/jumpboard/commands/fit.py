@@ -1,4 +1,4 @@
-"""`jumpboard fit TABLE --x ... --y ...`: a scaling law with intervals, its rivals, and what the table does not identify.
+"""`jumpboard fit TABLE --x ... --y ...`: a scaling law, its rivals, and what the table does not identify.
 
 Works on any CSV or Parquet table with named columns. Rows are resampled, or seeds where `--seed` names their column.
 """

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator, NullLocator
 
 from jumpboard.figures.style import Colour
 
@@ -42,6 +43,8 @@ def finish(above: Axes, below: Axes, xlabel: str) -> None:
     for axes in (above, below):
         axes.grid(axis="y")
     above.set_yscale("log")
-    above.minorticks_off()
+    above.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    above.yaxis.set_minor_locator(NullLocator())
+    above.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     below.axhline(0, color="0.3", lw=0.6)
     below.set_xlabel(xlabel)

@@ -49,7 +49,7 @@ def draw_fits(
 
 def _rows(x: FloatArray, y: FloatArray, fit: Fit) -> list[dict[str, Any]]:
     """The rows that panels draw."""
-    low, high = (fit.curve_low, fit.curve_high) if fit.curve_low is not None else (np.full(len(y), None),) * 2
+    low, high = ([None] * len(y) if limit is None else list(limit) for limit in (fit.curve_low, fit.curve_high))
     columns = zip(x, y, fit.curve, low, high, np.log(y / fit.curve), strict=True)
     return [dict(zip(("x", "y", "fitted", "low", "high", "residual"), row, strict=True)) for row in columns]
 

@@ -165,7 +165,7 @@ def too_wide(low: float, high: float, widest: float) -> str:
 
 
 def _at_bound(form: Form, theta: FloatArray) -> NDArray[np.bool_]:
-    """Which reported parameters [B, P] sit at a bound; scaled amplitudes stand before rates, reported ones alternate."""
+    """Which reported parameters [B, P] sit at a bound: scaled amplitudes stand before rates, reported ones between."""
     near = 1e-6 * (form.upper - form.lower)
     held: NDArray[np.bool_] = (theta - form.lower <= near) | (form.upper - theta <= near)
     if not form.positive:

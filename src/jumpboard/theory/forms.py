@@ -65,8 +65,11 @@ class Terms:
 
 @dataclass(frozen=True)
 class Form:
-    """A form scaled to one table: `terms(x [k, m])` at any points, `starts` [B, P], bounds [P], and `report`: parameters
-    [B, P] -> those of the formula, in the order of `names`; `positive` where these are positive by construction."""
+    """A form scaled to one table: `terms(x [k, m])` at any points, `starts` [B, P] and bounds [P].
+
+    `report` turns parameters [B, P] into those of the formula, in the order of `names`; `positive` where these are
+    positive by construction.
+    """
 
     name: str
     names: tuple[str, ...]

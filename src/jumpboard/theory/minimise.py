@@ -11,6 +11,7 @@ Source: derived (arXiv 2203.15556 has the loss, with DELTA = 0.001, far below th
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jumpboard.theory.forms import FloatArray
 
@@ -69,7 +70,8 @@ def minimise(
     return final, losses
 
 
-def _of(rows: FloatArray, at: FloatArray) -> FloatArray:
+def _of(rows: FloatArray, at: NDArray[np.intp]) -> FloatArray:
+    """Of the problems that are left; a single row is for all."""
     return rows if len(rows) == 1 else rows[at]
 
 
@@ -99,5 +101,4 @@ def _step(
     matrix = hessian * (free[:, :, None] & free[:, None, :])
     place = np.arange(theta.shape[1])
     matrix[:, place, place] = np.where(held, 1.0, diagonal * (1 + damping[:, None]) + 1e-12)
-    step: FloatArray = np.linalg.solve(matrix, np.where(held, 0.0, -gradient)[:, :, None])[:, :, 0]
-    return step
+    return np.asarray(np.linalg.solve(matrix, np.where(held, 0.0, -gradient)[:, :, None])[:, :, 0], dtype=np.float64)

@@ -29,7 +29,7 @@ SLOPE, CURVE = "slope", "curve"
 AGREE, DISAGREE, OPEN = "agree", "disagree", "open"
 FIRST_BLOCKS, POWERS = (0.3, 1.0, 3.0, 10.0, 30.0), (0.3, 1.0, 3.0, 10.0)  # starts of k0 and 1/beta
 FLOORS = (0.05, 0.5, 0.9)  # starts of R*, of the lowest risk
-LOWER, UPPER = np.array([1e-2, 0.05]), np.array([1e3, 20.0])  # bounds of k0 and 1/beta
+LOWER, UPPER = np.array([np.log(1e-2), 0.05]), np.array([np.log(1e3), 20.0])  # bounds of log k0 and 1/beta
 LEAST_RISK = 1e-12
 
 
@@ -85,7 +85,7 @@ def two_betas(
     factor = stretch(risk.size, range(len(risk)), 1)
     means, squares = risk.mean(axis=0), signal.mean(axis=0)
     lowest = float(np.exp(theta[0]))
-    slope, intercept = _slope(means - lowest, squares)
+    slope, intercept = (float(one) for one in _slope(means - lowest, squares))
     slopes = _slope(weights @ risk - np.exp(replicates[:, :1]), weights @ signal)[0]
     fault = _fault(k, means, theta, replicates, r_star is not None, factor)
     excess = means - lowest
@@ -133,8 +133,8 @@ def _curves(
     means = risk.mean(axis=0)
     low, high = np.log(means.min()), np.log(means.max())
     floor = (low - NEGLIGIBLE, high) if r_star is None else (np.log(max(r_star, LEAST_RISK)),) * 2
-    lower = np.array([floor[0], low - NEGLIGIBLE, *np.log(LOWER[:1]), LOWER[1]])
-    upper = np.array([floor[1], high + NEGLIGIBLE, *np.log(UPPER[:1]), UPPER[1]])
+    lower = np.array([floor[0], low - NEGLIGIBLE, *LOWER])
+    upper = np.array([floor[1], high + NEGLIGIBLE, *UPPER])
     starts = [
         (np.log(part) + low, np.log(max(means[0] - part * means.min(), LEAST_RISK)), np.log(k0), power)
         for part, k0, power in product(FLOORS, FIRST_BLOCKS, POWERS)
@@ -178,9 +178,10 @@ def _fault(
 
 
 def _held(theta: FloatArray, replicates: FloatArray) -> str:
-    k0, power = np.exp(np.vstack([theta, replicates])[:, 2]), np.vstack([theta, replicates])[:, 3]
-    inside = [(value > low * 1.0001) & (value < high * 0.9999) for value, low, high in zip((k0, power), LOWER, UPPER)]
-    held = ~(inside[0] & inside[1])
+    """Of k0 and 1/beta: the estimate, or a limit, sits at a bound."""
+    searched = np.vstack([theta, replicates])[:, 2:]
+    edge = 1e-6 * (UPPER - LOWER)
+    held = ((searched - LOWER <= edge) | (UPPER - searched <= edge)).any(axis=1)
     return "k0 or beta at a bound of the search" if held[0] or held[1:].mean() > TAIL else ""
 
 

@@ -3,7 +3,7 @@
 A resample draws n rows, or all rows of S seeds, with replacement: a row's weight is how often it was drawn. Limits are
 the 5 % and 95 % quantiles of the resamples' estimates, their distances from the estimate stretched by
 
-    t(0.95, S - 1)/z(0.95) sqrt(S/(S - 1))      seeds;      t(0.95, n - P)/z(0.95) sqrt(n/(n - P))      rows, P parameters
+    t(0.95, S - 1)/z(0.95) sqrt(S/(S - 1))      seeds;    t(0.95, n - P)/z(0.95) sqrt(n/(n - P))    rows, P parameters
 
 without which intervals from a few seeds are too narrow (resampling four of them loses a quarter of the variance).
 Source: derived.
