@@ -1,5 +1,6 @@
-# Contract: collected table of a (data set, arch) -> <figures>/<figure>/<dataset>/<arch>.{svg,png,parquet}, the last the
+# Contract: collected or fitted table of a (data set, arch) -> <figures>/<figure>/<dataset>/<arch>.{svg,png,parquet}, the last the
 #           plotted table. One rule per figure of the library's registry, all through the stage draw_figure.
+from jumpboard.configuration.plan import FITTED
 from jumpboard.figures.registry import FIGURES
 
 for figure, needs in FIGURES.items():
@@ -8,7 +9,7 @@ for figure, needs in FIGURES.items():
         name:
             f"draw_{figure}"
         input:
-            table=f"<results>/collect/{needs.table}/{{dataset}}/{{arch}}.parquet",
+            table=f"<results>/{'fit_power_law' if needs.table in FITTED else 'collect'}/{needs.table}/{{dataset}}/{{arch}}.parquet",
         output:
             svg=f"<figures>/{figure}/{{dataset}}/{{arch}}.svg",
             png=f"<figures>/{figure}/{{dataset}}/{{arch}}.png",

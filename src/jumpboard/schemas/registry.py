@@ -1,4 +1,4 @@
-"""Tables that are made cell by cell and then collected, by name. Imports none of them; outside the code digest."""
+"""Tables of a net, which figures and claims read, by name. Imports none of them; outside the code digest."""
 
 import importlib
 from typing import TYPE_CHECKING
@@ -18,6 +18,10 @@ MODULES = {
     "expansion": "jumpboard.schemas.expansion",
     "widening": "jumpboard.schemas.widening",
     "chain": "jumpboard.schemas.chain",
+    "fits": "jumpboard.schemas.fits",
+    "fitted": "jumpboard.schemas.fitted",
+    "betas": "jumpboard.schemas.betas",
+    "fitted_chain": "jumpboard.schemas.fitted_chain",
 }
 
 

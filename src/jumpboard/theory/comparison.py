@@ -1,24 +1,28 @@
 """Rival forms against one another: by AICc, and by how well the smaller nets predict the largest.
 
-    AICc = n log(2F/n) + 2q + 2q(q + 1)/(n - q - 1)      q: parameters and the noise's scale; F: sum of Huber losses
+    AICc as in `theory.fitting`, of F, the sum of Huber losses
     extrapolation error: root mean square of log residuals at the largest x, of the fit to all others
+    preferred: the form whose AICc is more than 4 below every other's, and whose extrapolation error is the lowest
 
 F is half the residual sum of squares but for outliers, so that differences of AICc are what they are for Gaussian log
 residuals. With several x the largest of the first is held out. An extrapolation fit needs 4 different x.
-Paper `depth`, Appendix M; Hurvich and Tsai 1989 for AICc; the rest derived.
+Paper `depth`, Appendix M; derived.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jumpboard.theory.fitting import aicc
 from jumpboard.theory.forms import FloatArray, form_of
 from jumpboard.theory.minimise import minimise
 
 DISTINCT = 4
-SMALLEST = 1e-24  # F per row of an exact fit
+CLEAR = 4.0
+THINNED = 4  # of many targets each has every fourth start
 
 
 @dataclass(frozen=True)
@@ -46,11 +50,34 @@ def scores(name: str, x: FloatArray, targets: FloatArray, labels: Sequence[str] 
     """Of form `name` on the positive `targets` [B, n], permutations of one another, at `x` [k, n]."""
     log_y = np.log(targets) - np.log(targets[0]).mean()
     theta, best = _fitted(name, x, targets[0], log_y, labels)
-    n, q = x.shape[1], theta.shape[1] + 1
-    aicc = np.full(len(best), np.inf)
-    if n > q + 1:
-        aicc = n * np.log(2 * np.maximum(best / n, SMALLEST)) + 2 * q + 2 * q * (q + 1) / (n - q - 1)
-    return Scores(best, aicc, _extrapolation_error(name, x, targets[0], log_y, labels))
+    return Scores(
+        best, aicc(best, x.shape[1], theta.shape[1]), _extrapolation_error(name, x, targets[0], log_y, labels)
+    )
+
+
+def preferred(criterion: Mapping[str, FloatArray], error: Mapping[str, FloatArray]) -> list[str]:
+    """The preferred form of each target [B], by AICc (`criterion`) and error of each form; empty where there is none."""
+    names = list(criterion)
+    by_aicc, by_error = (np.stack([one[name] for name in names]) for one in (criterion, error))
+    least = by_aicc.argmin(axis=0)
+    two = np.sort(by_aicc, axis=0)[:2]
+    with np.errstate(invalid="ignore"):
+        clear = two[1] - two[0] > CLEAR
+    told = clear & np.isfinite(by_error).any(axis=0)
+    nearest = np.where(np.isfinite(by_error), by_error, np.inf).argmin(axis=0)
+    return [
+        names[form] if known and form == other else "" for form, other, known in zip(least, nearest, told, strict=True)
+    ]
+
+
+def permuted_within(y: FloatArray, seeds: Sequence[Any], count: int) -> FloatArray:
+    """`count` permutations [count, n] of `y` [n] among the rows of each seed: a table without a law."""
+    generator, units = np.random.default_rng(0), np.asarray(seeds)
+    targets = np.tile(y, (count, 1))
+    for seed in np.unique(units):
+        own = units == seed
+        targets[:, own] = generator.permuted(targets[:, own], axis=1)
+    return targets
 
 
 def _extrapolation_error(
@@ -79,12 +106,13 @@ def extrapolated(name: str, x: FloatArray, y: FloatArray, labels: Sequence[str] 
 def _fitted(
     name: str, x: FloatArray, y: FloatArray, log_y: FloatArray, labels: Sequence[str]
 ) -> tuple[FloatArray, FloatArray]:
-    """The best of all starts for each target: parameters [B, P] and F [B]. `y` sets the scale alone."""
+    """The best fit of each target: parameters [B, P] and F [B]. `y` sets the scale alone."""
     form = form_of(name, x, y, labels)
-    count, starts = len(log_y), len(form.starts)
+    tried = form.starts if len(log_y) == 1 else form.starts[::THINNED]
+    count, starts = len(log_y), len(tried)
     theta, losses = minimise(
         form.terms(x),
-        np.tile(form.starts, (count, 1)),
+        np.tile(tried, (count, 1)),
         np.repeat(log_y, starts, axis=0),
         np.ones(x.shape[1]),
         form.lower,

@@ -4,9 +4,10 @@ All starts are one batch, all resamples another; each resample starts from the 5
 `not identified`, and has no number, where
 
     one of its x has fewer than 5 different values (E, a and b: any x)    it, or a limit, sits at a bound of the search
-    its 90 % interval is wider than a factor 3, or includes 0              y does not vary, or there are too few units
+    its 90 % interval is wider than a factor 3, or includes 0              there are too few units for an interval
+    y does not vary, or a constant fits as well by AICc = n log(2F/n) + 2q + 2q(q + 1)/(n - q - 1), q = P + 1
 
-Paper `depth`, Appendix M; the conditions are derived.
+Paper `depth`, Appendix M; Hurvich and Tsai 1989 for AICc; the conditions are derived.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,10 +22,12 @@ from jumpboard.theory.minimise import minimise
 from jumpboard.theory.resampling import limits, resample, stretch
 
 DISTINCT = 5
+FEW = f"fewer than {DISTINCT} different x"
 WIDEST = 3.0
 OPTIMA = 5
 SAME, APART = 1e-6, 1e-3  # relative, of F; absolute, of scaled parameters
 TAIL = 0.05  # share of resamples at a bound, where a limit is one
+EXACT = 1e-24  # F per row of an exact fit
 EVEN = 1e-9  # log y within this do not vary
 
 
@@ -64,6 +67,15 @@ class Fit:
     curve: FloatArray
     curve_low: FloatArray | None
     curve_high: FloatArray | None
+
+
+def aicc(objective: FloatArray, n: int, parameters: int) -> FloatArray:
+    """AICc of fits with F `objective` [B] to n rows; infinite with too few of them."""
+    q = parameters + 1
+    if n <= q + 1:
+        return np.full(len(objective), np.inf)
+    fitted = n * np.log(2 * np.maximum(objective / n, EXACT))
+    return np.asarray(fitted + 2 * q + 2 * q * (q + 1) / (n - q - 1), dtype=np.float64)
 
 
 def scaled(y: FloatArray) -> FloatArray:
@@ -112,18 +124,33 @@ def fit(
     factor = stretch(len(y), seeds, len(optimum.theta))
     terms, shift = form.terms(x if at is None else at), float(np.log(y).mean())
     curve = terms(optimum.theta[None])[0][0] + shift
-    if factor is None:
-        parameters = dict.fromkeys(form.names, Parameter(None, None, None, "too few units for an interval"))
+    fault = _fault(x, y, optimum)
+    if factor is None or fault:
+        reason = fault or "too few units for an interval"
+        parameters = dict.fromkeys(form.names, Parameter(None, None, None, reason))
         return Fit(form, optimum, parameters, np.exp(curve), None, None)
     weights = resample(len(y), seeds, resamples, np.random.default_rng(0))
     replicates = replicate(form, x, y, optimum.optima, weights)
     low, high = limits(curve, terms(replicates)[0] + shift, factor)
-    parameters = identify(form, x, y, optimum.theta, replicates, factor)
+    parameters = identify(form, x, optimum.theta, replicates, factor)
     return Fit(form, optimum, parameters, np.exp(curve), np.exp(low), np.exp(high))
 
 
+def _fault(x: FloatArray, y: FloatArray, optimum: Optimum) -> str:
+    """Why nothing at all is identified; empty where nothing stands against it."""
+    if all(len(np.unique(one)) < DISTINCT for one in x):
+        return FEW
+    if np.ptp(np.log(y)) < EVEN:
+        return "y does not vary"
+    level, free = optimise(form_of("constant", x, y), x, y), len(optimum.theta)
+    constant, law = (
+        aicc(np.array([F]), len(y), count)[0] for F, count in ((level.objective, 1), (optimum.objective, free))
+    )
+    return "a constant fits as well" if free > 1 and constant <= law else ""
+
+
 def identify(
-    form: Form, x: FloatArray, y: FloatArray, theta: FloatArray, replicates: FloatArray, factor: float
+    form: Form, x: FloatArray, theta: FloatArray, replicates: FloatArray, factor: float
 ) -> dict[str, Parameter]:
     """Each parameter of the formula with its limits, or the reason why it has none."""
     few = [len(np.unique(one)) < DISTINCT for one in x]
@@ -133,10 +160,8 @@ def identify(
     found = {}
     for place, name in enumerate(form.names):
         own = few[(place - 1) // 2 : (place + 1) // 2] if form.positive and place else few
-        if np.ptp(np.log(y)) < EVEN:
-            reason = "y does not vary"
-        elif any(own):
-            reason = f"fewer than {DISTINCT} different x"
+        if any(own):
+            reason = FEW
         elif held[place]:
             reason = "at a bound of the search"
         else:

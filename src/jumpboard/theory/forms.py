@@ -25,7 +25,7 @@ FORMS = ("power", "joint", "exponential", "log", "constant")
 RATES = (0.03, 0.1, 0.3, 1.0, 3.0)
 SHARES = (0.05, 0.3, 1.0)  # of the typical y, for amplitudes
 FLOORS = (0.05, 0.5, 0.9)  # of the smallest y, for E
-MOST_STARTS = 1000
+MOST_STARTS = 675
 SMALLEST_RATE, LARGEST_RATE = 1e-3, 20.0
 NEGLIGIBLE = 12.0  # a term this many units of log y below the smallest y is none
 
@@ -90,7 +90,7 @@ def form_of(name: str, x: FloatArray, y: FloatArray, labels: Sequence[str] = ())
         case "power" | "joint":
             return _decaying(name, x, np.log, shift, low, high, labels if name == "joint" else ())
         case "exponential":
-            return _decaying(name, x, None, shift, low, high, ())
+            return _decaying(name, x, None, shift, low, high, labels if len(x) > 1 else ())
         case "log":
             return _logarithmic(x, shift, low, high)
         case "constant":

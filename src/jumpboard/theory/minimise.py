@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from jumpboard.theory.forms import FloatArray
 
 DELTA = 0.05
-ITERATIONS = 300
+ITERATIONS = 200
 LOOSEST, TIGHTEST = 1e-9, 1e9
-FLAT = 1e-10  # relative fall of F in an accepted step that is hardly damped
+FLAT = 1e-9  # relative fall of F, promised or seen, of a step that is hardly damped
 EXACT = 1e-24  # F of a model that runs through every point, but for rounding
 Model = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 """Parameters [B, P] -> log y [B, n] and its derivatives [B, P, n]."""
@@ -52,9 +52,11 @@ def minimise(
     damping = np.full(len(theta), 1e-2)
     for _ in range(ITERATIONS):
         trial = np.clip(theta + _step(theta, gradient, hessian, damping, lower, upper), lower, upper)
+        promised = np.einsum("bp,bp->b", gradient, theta - trial)
         loss, new_gradient, new_hessian = _evaluated(model, trial, _of(targets, at), _of(weighted, at))
         better = loss < best
-        done = np.where(better, (best - loss <= FLAT * best) & (damping <= 1), damping >= TIGHTEST) | (best <= EXACT)
+        small = np.minimum(promised, np.where(better, best - loss, np.inf)) <= FLAT * best
+        done = small & (damping <= 1) | ~better & (damping >= TIGHTEST) | (best <= EXACT)
         moved = np.abs(trial - theta).max(axis=1) > 0
         done |= ~moved
         theta[better], best[better] = trial[better], loss[better]

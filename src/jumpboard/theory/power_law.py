@@ -31,6 +31,7 @@ FIRST_BLOCKS, POWERS = (0.3, 1.0, 3.0, 10.0, 30.0), (0.3, 1.0, 3.0, 10.0)  # sta
 FLOORS = (0.05, 0.5, 0.9)  # starts of R*, of the lowest risk
 LOWER, UPPER = np.array([np.log(1e-2), 0.05]), np.array([np.log(1e3), 20.0])  # bounds of log k0 and 1/beta
 LEAST_RISK = 1e-12
+Curves = tuple[FloatArray, FloatArray, float, FloatArray]
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,11 @@ def two_betas(
 
     Risks must be positive. `r_star` is the known least risk, None where it is to be fitted.
     """
-    theta, replicates, share, weights = _curves(k, risk, r_star, resamples)
+    return _betas(k, risk, signal, r_star, _curves(k, risk, r_star, resamples))
+
+
+def _betas(k: FloatArray, risk: FloatArray, signal: FloatArray, r_star: float | None, curves: Curves) -> Betas:
+    theta, replicates, share, weights = curves
     factor = stretch(risk.size, range(len(risk)), 1)
     means, squares = risk.mean(axis=0), signal.mean(axis=0)
     lowest = float(np.exp(theta[0]))
@@ -120,14 +125,12 @@ def permuted_agreements(
     k: FloatArray, risk: FloatArray, signal: FloatArray, r_star: float | None, count: int, resamples: int = 200
 ) -> list[str]:
     """`agreement` for `count` permutations of the signals among the k of each seed."""
-    generator = np.random.default_rng(0)
+    generator, curves = np.random.default_rng(0), _curves(k, risk, r_star, resamples)
     shuffled = (generator.permuted(signal, axis=1) for _ in range(count))
-    return [agreement(two_betas(k, risk, one, r_star, resamples).beta) for one in shuffled]
+    return [agreement(_betas(k, risk, one, r_star, curves).beta) for one in shuffled]
 
 
-def _curves(
-    k: FloatArray, risk: FloatArray, r_star: float | None, resamples: int
-) -> tuple[FloatArray, FloatArray, float, FloatArray]:
+def _curves(k: FloatArray, risk: FloatArray, r_star: float | None, resamples: int) -> Curves:
     """The best curve [4], those of the resamples [B, 4], the share of starts that reached it, and the weights of seeds
     [B, S], which sum to 1."""
     means = risk.mean(axis=0)
