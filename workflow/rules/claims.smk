@@ -36,6 +36,9 @@ rule evaluate_claims:
         step_gains=[f"<results>/collect/step_gains/{'/'.join(one)}.parquet" for one in PLAN.experiments("expand_depth")],
         expansion=[f"<results>/collect/expansion/{'/'.join(one)}.parquet" for one in PLAN.experiments("expand_depth")],
         widening=[f"<results>/collect/widening/{'/'.join(one)}.parquet" for one in PLAN.experiments("expand_width")],
+        chain=[f"<results>/collect/chain/{'/'.join(one)}.parquet" for one in PLAN.experiments("expand_chain")],
+        fits=[f"<results>/fit_power_law/fits/{'/'.join(one)}.parquet" for one in PLAN.fitted()],
+        betas=[f"<results>/fit_power_law/betas/{'/'.join(one)}.parquet" for one in PLAN.fitted()],
     output:
         claims="<results>/evaluate_claims/claims.parquet",
     log:

@@ -13,6 +13,7 @@
                  over_scratch             the same minus the gain of nets from scratch, over the sites that have one
                  scratch_sites            number of those; over_scratch is 0 where there is none
     widening     over_training_on, over_scratch, scratch_sites      the same of arm widened, which has no site
+    chain        chain_loss, chain_signal      test loss and squared signal after k blocks, a number per k
 
 Tests are one-sided paired t-tests of the mean gain per sample. The gain of a step is resolved where |gain| > 2 standard
 errors. In the linear regime gain and error grow alike, so that a site that is not resolved at the smallest step of the
@@ -95,6 +96,13 @@ def of_widening(rows: Sequence[Row]) -> Values:
     return _compared(arms.get("widened", []), arms)
 
 
+def of_chain(rows: Sequence[Row]) -> Values:
+    """From the rows of one run."""
+    ordered = sorted(rows, key=lambda row: int(row["k"]))
+    columns = {"chain_loss": "net_test_loss", "chain_signal": "signal_feature_sq"}
+    return {name: tuple(float(row[column]) for row in ordered) for name, column in columns.items()}
+
+
 def _compared(expanded: Sequence[Row], arms: Mapping[str, Sequence[Row]]) -> Values:
     """A net from scratch that diverged has no gain and does not count."""
     trained_on = arms.get("trained_on", [])
@@ -123,4 +131,5 @@ EXPANDED: dict[str, Callable[[Sequence[Row]], Values]] = {
     "step_gains": of_step_gains,
     "expansion": of_expansion,
     "widening": of_widening,
+    "chain": of_chain,
 }

@@ -19,6 +19,8 @@ MODULES = {
     "first_order_prediction": "jumpboard.claims.first_order_prediction",
     "fallback": "jumpboard.claims.fallback",
     "beats_training_on": "jumpboard.claims.beats_training_on",
+    "two_betas_agree": "jumpboard.claims.two_betas_agree",
+    "power_law_preferred": "jumpboard.claims.power_law_preferred",
 }
 
 

@@ -56,7 +56,7 @@ def scores(name: str, x: FloatArray, targets: FloatArray, labels: Sequence[str] 
 
 
 def preferred(criterion: Mapping[str, FloatArray], error: Mapping[str, FloatArray]) -> list[str]:
-    """The preferred form of each target [B], by AICc (`criterion`) and error of each form; empty where there is none."""
+    """The preferred form of each target [B], by AICc (`criterion`) and error of each form; empty if there is none."""
     names = list(criterion)
     by_aicc, by_error = (np.stack([one[name] for name in names]) for one in (criterion, error))
     least = by_aicc.argmin(axis=0)
