@@ -38,6 +38,10 @@ FIGURES = {
     "gain_over_training_on": Entry("jumpboard.figures.gain_over_training_on", "expansion"),
     "gain_over_training_on_width": Entry("jumpboard.figures.gain_over_training_on_width", "widening"),
     "chain": Entry("jumpboard.figures.chain", "chain"),
+    "power_law_fits": Entry("jumpboard.figures.power_law_fits", "fitted"),
+    "extrapolation": Entry("jumpboard.figures.extrapolation", "fitted"),
+    "rival_laws": Entry("jumpboard.figures.rival_laws", "fits"),
+    "two_betas": Entry("jumpboard.figures.two_betas", "fitted_chain"),
 }
 
 
