@@ -10,10 +10,10 @@ import sys
 from collections.abc import Sequence
 
 from jumpboard.artefacts.arguments import OneLineParser
-from jumpboard.commands import audit, inspect, moments
+from jumpboard.commands import audit, fit, inspect, moments
 from jumpboard.errors import InputError
 
-COMMANDS = (moments, audit, inspect)
+COMMANDS = (fit, moments, audit, inspect)
 
 
 def parser() -> OneLineParser:

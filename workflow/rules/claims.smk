@@ -37,6 +37,9 @@ rule evaluate_claims:
         expansion=[f"<results>/collect/expansion/{'/'.join(one)}.parquet" for one in PLAN.experiments("expand_depth")],
         widening=[f"<results>/collect/widening/{'/'.join(one)}.parquet" for one in PLAN.experiments("expand_width")],
         routes=[f"<results>/collect/routes/{'/'.join(one)}.parquet" for one in PLAN.experiments("certify")],
+        chain=[f"<results>/collect/chain/{'/'.join(one)}.parquet" for one in PLAN.experiments("expand_chain")],
+        fits=[f"<results>/fit_power_law/fits/{'/'.join(one)}.parquet" for one in PLAN.fitted()],
+        betas=[f"<results>/fit_power_law/betas/{'/'.join(one)}.parquet" for one in PLAN.fitted()],
     output:
         claims="<results>/evaluate_claims/claims.parquet",
     log:

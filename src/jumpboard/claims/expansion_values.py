@@ -20,6 +20,7 @@
                  route_a_violated         number of these that are exceeded
                  route_a_informed         number of these that hold and lie below the test loss of the old net
                  route_a_reversed         number of these that promise a gain of the old net over the new one
+    chain        chain_loss, chain_signal      test loss and squared signal after k blocks, a number per k
 
 Tests are one-sided paired t-tests of the mean gain per sample. The gain of a step is resolved where |gain| > 2 standard
 errors. In the linear regime gain and error grow alike, so that a site that is not resolved at the smallest step of the
@@ -131,6 +132,13 @@ def _margin(row: Row) -> float:
     return float(row["old_test"] - row["right_hand_side"])
 
 
+def of_chain(rows: Sequence[Row]) -> Values:
+    """From the rows of one run."""
+    ordered = sorted(rows, key=lambda row: int(row["k"]))
+    columns = {"chain_loss": "net_test_loss", "chain_signal": "signal_feature_sq"}
+    return {name: tuple(float(row[column]) for row in ordered) for name, column in columns.items()}
+
+
 def _compared(expanded: Sequence[Row], arms: Mapping[str, Sequence[Row]]) -> Values:
     """A net from scratch that diverged has no gain and does not count."""
     trained_on = arms.get("trained_on", [])
@@ -160,4 +168,5 @@ EXPANDED: dict[str, Callable[[Sequence[Row]], Values]] = {
     "expansion": of_expansion,
     "widening": of_widening,
     "routes": of_routes,
+    "chain": of_chain,
 }

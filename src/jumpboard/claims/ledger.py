@@ -22,6 +22,7 @@ from jumpboard.errors import InputError
 LEVEL = "loss_"
 MOMENTS = {"final": "final nets", "best_validation": "nets at best validation"}
 ALL_SIZES = 0
+FITTED = ("fits", "betas")  # tables of what is fitted to many runs at once
 
 
 def evaluate(
@@ -72,14 +73,20 @@ def _on_net(
         unmade = [f"table {table}" for table in entry["tables"] if table not in cells]
         reason = f"no rule makes {' and '.join(unmade)} yet" if unmade else f"the config has no cells of {name} for it"
         return [key | where | _unjudged(reason, unmade)]
-    runs = run_values(tables, entry["tables"], split, place)
+    runs = run_values(tables, [table for table in entry["tables"] if table not in FITTED], split, place)
+    fitted = _fitted(entry["tables"], tables, own[0])
     rows = []
     for size in sorted({cell["samples"] for cell in own}) if rule.BY_SAMPLES else [ALL_SIZES]:
         sized = [cell for cell in own if size in (ALL_SIZES, cell["samples"])]
         for checkpoint in checkpoints:
             part = at_level(runs, sized, checkpoint) if checkpoint.startswith(LEVEL) else sized
             seen = observe(runs, part or sized, checkpoint, columns)
-            if part:
+            if fitted is not None:
+                here = (row for row in fitted if row.get("checkpoint", checkpoint) == checkpoint)
+                seen = replace(seen, fitted=tuple(row for row in here if size in (ALL_SIZES, row["samples"])))
+            if fitted is not None and not seen.fitted and not seen.missing:
+                judged = _unjudged("the config fits no such law", ())
+            elif part:
                 judged = _judged(claim, rule, entry["rule"]["minimum"], seen)
             else:
                 judged = _unjudged(f"at no width have all runs a checkpoint {checkpoint}", ())
@@ -90,6 +97,14 @@ def _on_net(
             }
             rows.append(key | where | judged)
     return rows
+
+
+def _fitted(named: Sequence[str], tables: Mapping[str, Sequence[Row]], cell: Row) -> list[Row] | None:
+    """The rows of a cell's net in the fitted tables that a claim reads; None where it reads none."""
+    read = [table for table in named if table in FITTED]
+    net = (cell["dataset"], cell["arch"])
+    rows = [row for table in read for row in tables[table] if (row["dataset"], row["arch"]) == net]
+    return rows if read else None
 
 
 def _judged(claim: str, rule: Rule, minimum: Mapping[str, int], seen: Observations) -> dict[str, Any]:
@@ -111,7 +126,7 @@ def _judged(claim: str, rule: Rule, minimum: Mapping[str, int], seen: Observatio
         **statistic,
         "verdict": ruling.verdict,
         "reason": ruling.reason,
-        "estimate": main.estimate,
+        "estimate": main.estimate if main.n else None,
         "low": main.low,
         "high": main.high,
         "n": main.n,

@@ -26,7 +26,8 @@ Values = dict[str, Value]
 class Observations:
     """Sorted labels, and one array [seed, depth, width, samples] per column, NaN where a run is named in `missing`.
 
-    Columns with a number per site have one more axis, NaN beyond a run's own.
+    Columns with a number per site have one more axis, NaN beyond a run's own. `fitted` holds the rows of tables that
+    are fitted to these runs, for rules that read such a table.
     """
 
     depths: tuple[int, ...]
@@ -35,6 +36,7 @@ class Observations:
     seeds: tuple[int, ...]
     columns: Mapping[str, FloatArray]
     missing: tuple[str, ...]
+    fitted: tuple[Row, ...] = ()
 
 
 def observe(

@@ -21,6 +21,8 @@ MODULES = {
     "fallback": "jumpboard.claims.fallback",
     "beats_training_on": "jumpboard.claims.beats_training_on",
     "route": "jumpboard.claims.route",
+    "two_betas_agree": "jumpboard.claims.two_betas_agree",
+    "power_law_preferred": "jumpboard.claims.power_law_preferred",
 }
 
 

@@ -12,7 +12,7 @@ import yaml
 
 from jumpboard.configuration.grid import Cell, cells
 from jumpboard.configuration.inventory import check_inventory, without_places
-from jumpboard.configuration.selection import SECTIONS, block_of, covers
+from jumpboard.configuration.selection import FITS, SECTIONS, block_of, covers
 from jumpboard.configuration.validation import checkout, validate
 from jumpboard.errors import InputError
 from jumpboard.expansion.widenable import ACCEPTED, refusal
@@ -135,11 +135,7 @@ def _check_blocks(section: str, config: Mapping[str, Any], datasets: Mapping[str
     """A block of a net that is not trained, or of a checkpoint that is not kept, would silently do nothing."""
     for index, block in enumerate(config.get(section, ())):
         place = f"config: {section}[{index}]"
-        own = [cell for cell in grid if (cell.dataset, cell.arch) == (block["dataset"], block["arch"])]
-        if not own:
-            net = f"{block['dataset']}/{block['arch']}"
-            known = ", ".join(sorted({f"{cell.dataset}/{cell.arch}" for cell in grid}))
-            raise InputError(f"{place} is of {net}, which the grid lacks; accepted: {known}")
+        own = _cells_of_net(place, block, grid)
         if not any(covers(block, cell) for cell in own):
             raise InputError(f"{place}.only is {block['only']}, which no cell of the grid has")
         if section == "certificates":
@@ -166,13 +162,33 @@ def _check_blocks(section: str, config: Mapping[str, Any], datasets: Mapping[str
         reason = refusal(net["family"], net) if section == "widenings" else None
         if reason is not None:
             raise InputError(f"{place} is of {block['arch']}, which cannot be widened: {reason}; accepted: {ACCEPTED}")
-        for training in {cell.training for cell in own}:
-            kept = kept_checkpoints(config["trainings"][training])
-            asked = block["checkpoints"] if "checkpoints" in block else [block["reference"]]
-            unknown = [name for name in asked if name not in kept]
-            if unknown:
-                accepted = f"those of trainings.{training}: {', '.join(kept)}"
-                raise InputError(f"{place} has checkpoint '{unknown[0]}'; accepted: {accepted}")
+        _check_checkpoints(place, block, own, config)
+
+
+def _check_fits(config: Mapping[str, Any], grid: Sequence[Cell]) -> None:
+    """Likewise of blocks of fits, which name nets and no cells."""
+    for index, block in enumerate(config.get(FITS, ())):
+        place = f"config: {FITS}[{index}]"
+        _check_checkpoints(place, block, _cells_of_net(place, block, grid), config)
+
+
+def _cells_of_net(place: str, block: Mapping[str, Any], grid: Sequence[Cell]) -> list[Cell]:
+    own = [cell for cell in grid if (cell.dataset, cell.arch) == (block["dataset"], block["arch"])]
+    if not own:
+        net = f"{block['dataset']}/{block['arch']}"
+        known = ", ".join(sorted({f"{cell.dataset}/{cell.arch}" for cell in grid}))
+        raise InputError(f"{place} is of {net}, which the grid lacks; accepted: {known}")
+    return own
+
+
+def _check_checkpoints(place: str, block: Mapping[str, Any], own: Sequence[Cell], config: Mapping[str, Any]) -> None:
+    for training in {cell.training for cell in own}:
+        kept = kept_checkpoints(config["trainings"][training])
+        asked = block["checkpoints"] if "checkpoints" in block else [block["reference"]]
+        unknown = [name for name in asked if name not in kept]
+        if unknown:
+            accepted = f"those of trainings.{training}: {', '.join(kept)}"
+            raise InputError(f"{place} has checkpoint '{unknown[0]}'; accepted: {accepted}")
 
 
 def _check_certified(place: str, block: Mapping[str, Any], own: Sequence[Cell], config: Mapping[str, Any]) -> None:
@@ -217,6 +233,7 @@ def resolve(config: Mapping[str, Any], datasets: Mapping[str, Any], claims: Mapp
             raise InputError(f"config: trainings.{name}.checkpoints.steps has {late[0]}; accepted: {accepted}")
     for section in SECTIONS.values():
         _check_blocks(section, config, datasets, grid)
+    _check_fits(config, grid)
     return Configuration(config, datasets, claims, grid)
 
 

@@ -15,7 +15,7 @@ from jumpboard.claims.registry import MODULES as CLAIM_MODULES
 from jumpboard.configuration.grid import Cell
 from jumpboard.configuration.inventory import card_params, row_params, source, without_places
 from jumpboard.configuration.load import Configuration
-from jumpboard.configuration.selection import RULES, SECTIONS, block_of, cells_of
+from jumpboard.configuration.selection import RULES, SECTIONS, block_of, cells_of, fit_of
 from jumpboard.data.registry import KNOWN_LAWS
 from jumpboard.data.registry import MODULES as DATA_MODULES
 from jumpboard.errors import InputError
@@ -40,6 +40,12 @@ COLLECTED = {  # table -> the rule that makes it cell by cell
     "routes": "certify",
     "ladder": "certify",
 }
+FITTED = {  # table of the rule fit_power_law -> the rule whose cells it needs
+    "fits": "train_baseline",
+    "fitted": "train_baseline",
+    "betas": "expand_chain",
+    "fitted_chain": "expand_chain",
+}
 CHOOSES_CELLS = ("dataset", "arch", "only")  # of a block: which cells it covers, not what is done to them
 KEEPS_CHECKPOINTS = ("train_baseline", "expand_depth", "expand_chain")
 FIGURE_FILES = ("svg", "png", "parquet")
@@ -47,6 +53,8 @@ FIGURE_FILES = ("svg", "png", "parquet")
 
 def table_place(table: str) -> str:
     """Pattern of where a table that figures and claims read lies below the results folder."""
+    if table in FITTED:
+        return paths.FITTED
     return paths.COLLECTED if table in COLLECTED else paths.CLAIMS
 
 
@@ -78,6 +86,10 @@ class Plan:
     def experiments(self, rule: str = "train_baseline") -> tuple[tuple[str, str], ...]:
         """The pairs (dataset, arch) of the grid that a rule runs on, in run order."""
         return tuple(dict.fromkeys((cell.dataset, cell.arch) for cell in self.cells(rule)))
+
+    def fitted(self) -> tuple[tuple[str, str], ...]:
+        """The pairs (dataset, arch) whose scaling laws are fitted, in run order."""
+        return tuple(one for one in self.experiments() if fit_of(*one, self.configuration.config) is not None)
 
     def cells(self, rule: str, *experiment: str) -> tuple[Cell, ...]:
         """The cells that a rule runs on, of all experiments or of one (dataset, arch), in run order."""
@@ -188,6 +200,10 @@ class Plan:
                 }
             case "collect":
                 return {**{name: keys[name] for name in ("table", "dataset", "arch")}, "rule": COLLECTED[keys["table"]]}
+            case "fit_power_law":
+                block = fit_of(keys["dataset"], keys["arch"], config) or {}
+                told = {name: value for name, value in block.items() if name not in CHOOSES_CELLS}
+                return {"dataset": keys["dataset"], "arch": keys["arch"], "fit": told}
             case "draw_figure":
                 return {name: keys[name] for name in ("figure", "dataset", "arch") if name in keys}
             case "release" | "report":
@@ -243,6 +259,11 @@ class Plan:
             for table in tables:
                 keys = {"table": table, "dataset": dataset, "arch": arch}
                 yield Artefact("results", paths.filled(paths.COLLECTED, keys), "collect", keys)
+            if (dataset, arch) in self.fitted():
+                for table in FITTED:
+                    keys = {"table": table, "dataset": dataset, "arch": arch}
+                    yield Artefact("results", paths.filled(paths.FITTED, keys), "fit_power_law", keys)
+                tables += [table for table, rule in FITTED.items() if self.cells(rule, dataset, arch)]
             for figure in (name for name, entry in FIGURES.items() if entry.table in tables):
                 keys = {"figure": figure, "dataset": dataset, "arch": arch}
                 for suffix in FIGURE_FILES:

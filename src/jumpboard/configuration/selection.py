@@ -13,6 +13,7 @@ SECTIONS = {  # rule -> the config's list of blocks that choose its cells
     "certify": "certificates",
 }
 RULES = ("train_baseline", *SECTIONS)
+FITS = "fits"  # the config's list of blocks that choose nets, not cells, for the rule fit_power_law
 
 
 def covers(block: Mapping[str, Any], cell: Cell) -> bool:
@@ -24,6 +25,11 @@ def covers(block: Mapping[str, Any], cell: Cell) -> bool:
 def block_of(rule: str, cell: Cell, config: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The block that tells a rule what to do with a cell: the first that covers it."""
     return next((block for block in config.get(SECTIONS[rule], ()) if covers(block, cell)), None)
+
+
+def fit_of(dataset: str, arch: str, config: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The block that tells how a net's laws are fitted: the first that is of it."""
+    return next((one for one in config.get(FITS, ()) if (one["dataset"], one["arch"]) == (dataset, arch)), None)
 
 
 def cells_of(rule: str, grid: Sequence[Cell], config: Mapping[str, Any]) -> tuple[Cell, ...]:

@@ -43,6 +43,10 @@ FIGURES = {
     "certificate_ladder": Entry("jumpboard.figures.certificate_ladder", "ladder"),
     "route_terms": Entry("jumpboard.figures.route_terms", "routes"),
     "vacuity_map": Entry("jumpboard.figures.vacuity_map", "routes"),
+    "power_law_fits": Entry("jumpboard.figures.power_law_fits", "fitted"),
+    "extrapolation": Entry("jumpboard.figures.extrapolation", "fitted"),
+    "rival_laws": Entry("jumpboard.figures.rival_laws", "fits"),
+    "two_betas": Entry("jumpboard.figures.two_betas", "fitted_chain"),
 }
 RUN_FIGURES = {"claims_overview": Entry("jumpboard.figures.claims_overview", "claims", "all")}
 

@@ -1,5 +1,5 @@
-"""Tables by name: those made cell by cell and then collected, and those of the whole run that figures are drawn from.
-Imports none of them; outside the code digest."""
+"""Tables by name: those of a net, which figures and claims read, and those of the whole run that figures are drawn
+from. Imports none of them; outside the code digest."""
 
 import importlib
 from typing import TYPE_CHECKING
@@ -21,6 +21,10 @@ MODULES = {
     "chain": "jumpboard.schemas.chain",
     "routes": "jumpboard.schemas.routes",
     "ladder": "jumpboard.schemas.ladder",
+    "fits": "jumpboard.schemas.fits",
+    "fitted": "jumpboard.schemas.fitted",
+    "betas": "jumpboard.schemas.betas",
+    "fitted_chain": "jumpboard.schemas.fitted_chain",
 }
 RUN_MODULES = {"claims": "jumpboard.schemas.claims"}
 

@@ -14,9 +14,12 @@ from jumpboard.artefacts.verification import read_config
 from jumpboard.claims.ledger import evaluate
 from jumpboard.configuration.grid import Cell, cells
 from jumpboard.configuration.selection import SECTIONS, block_of, cells_of
+from jumpboard.schemas.betas import BETAS
+from jumpboard.schemas.chain import CHAIN
 from jumpboard.schemas.claims import CLAIMS
 from jumpboard.schemas.covariance import COVARIANCE
 from jumpboard.schemas.expansion import EXPANSION
+from jumpboard.schemas.fits import FITS
 from jumpboard.schemas.jumpboard import JUMPBOARD
 from jumpboard.schemas.metrics import METRICS
 from jumpboard.schemas.moments import MOMENTS
@@ -35,6 +38,9 @@ TABLES = (
     (EXPANSION, "expand_depth"),
     (WIDENING, "expand_width"),
     (ROUTES, "certify"),
+    (CHAIN, "expand_chain"),
+    (FITS, "train_baseline"),
+    (BETAS, "expand_chain"),
 )
 
 
