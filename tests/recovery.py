@@ -12,6 +12,8 @@ import signal
 import subprocess
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,26 +26,22 @@ TARGETS = ("workflow", "stage", "both")
 SHARE_EARLY = 0.2
 
 
+def processes_of(group: int) -> Iterator[psutil.Process]:
+    """The processes of a process group."""
+    for process in psutil.process_iter():
+        with suppress(ProcessLookupError, PermissionError):
+            if os.getpgid(process.pid) == group:
+                yield process
+
+
 def stages_of(group: int) -> list[int]:
     """Process ids of the stages that run in a process group."""
     found = []
-    for process in psutil.process_iter():
-        try:
-            command = process.cmdline()
-            if os.getpgid(process.pid) == group and any("jumpboard.stages." in word for word in command[1:3]):
+    for process in processes_of(group):
+        with suppress(psutil.Error):
+            if any("jumpboard.stages." in word for word in process.cmdline()[1:3]):
                 found.append(process.pid)
-        except (psutil.Error, ProcessLookupError, PermissionError):
-            continue
     return sorted(found)
-
-
-def alive(group: int) -> bool:
-    """Whether any process of a group still runs."""
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 @dataclass
@@ -83,9 +81,11 @@ class Workflow:
         assert done.returncode == 0, done.stdout + done.stderr
 
     def end(self) -> None:
-        """Kill all that is left of all lives."""
-        for group in filter(alive, self.groups):
-            os.killpg(group, signal.SIGKILL)
+        """Kill all that is left of all lives, known by the folder that it works in: numbers of groups come again."""
+        for process in (one for group in self.groups for one in processes_of(group)):
+            with suppress(psutil.Error):
+                if Path(process.cwd()) == self.place:
+                    process.kill()
 
     def wait_for_orphans(self) -> None:
         """Until the last stage of a killed life has ended."""

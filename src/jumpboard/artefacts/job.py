@@ -168,7 +168,7 @@ def run_stage(stage: str, body: Callable[[Job], None], recorded: bool = True) ->
     except (MemoryError, RuntimeError) as error:
         if not _out_of_memory(error):
             raise
-        reason = str(error).splitlines()[0]
+        reason = str(error).partition("\n")[0] or "no reason given"
         sys.exit(_bad_input(f"out of memory: {reason}; accepted: a smaller net, fewer samples, seeds or jobs at once"))
 
 
