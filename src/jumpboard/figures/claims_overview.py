@@ -35,7 +35,7 @@ VERDICTS: dict[str, tuple[str, Colour]] = {
 LETTERS = 6.5
 EDGE = 5.0  # half-widths shown on either side
 LINE, ABOVE, BELOW = 0.16, 0.52, 0.65  # inches: from one line to the next, above the first, below the last
-CLAIM, VERDICT, NET, SIZE, PANEL, NUMBERS, SEEDS, OTHERS = 0.05, 1.55, 2.38, 3.65, (3.72, 4.97), 5.05, 6.48, 6.58
+CLAIM, VERDICT, NET, SIZE, PANEL, NUMBERS, SEEDS, OTHERS = 0.05, 1.55, 2.36, 3.84, (3.92, 5.0), 5.06, 6.48, 6.58
 """Where the columns stand, in inches from the left; `SIZE` and `SEEDS` end there."""
 
 SCHEMA = Schema(
@@ -161,7 +161,7 @@ def _line(board: Axes, panel: Axes, row: Row, y: int) -> None:
     shape, colour = VERDICTS[row["verdict"]]
     board.plot([VERDICT + 0.04], [y], shape, color=colour, ms=5)
     board.text(VERDICT + 0.13, y, row["verdict"], color=colour, va="center", size=LETTERS)
-    board.text(NET, y, _short(net_of(row), 20), va="center", size=LETTERS)
+    board.text(NET, y, _short(net_of(row), 22), va="center", size=LETTERS)
     board.text(SIZE, y, size_of(row), va="center", ha="right", size=LETTERS)
     for rank, verdict in enumerate(row["others"].split("; ") if row["others"] else ()):
         small, tint = VERDICTS[verdict]
