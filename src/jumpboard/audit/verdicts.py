@@ -57,19 +57,20 @@ def figure_fault(run: Run, one: Artefact) -> str:
 
 
 def difference(stored: Sequence[Row], again: Sequence[Row], schema: Schema) -> str:
-    """The first difference between stored and recomputed rows, in words; empty where they agree."""
+    """The first difference between stored and recomputed rows, in words, verdicts first; empty where they agree."""
     ours, theirs = ({tuple(row[name] for name in schema.keys): row for row in rows} for rows in (stored, again))
     for where in sorted(ours.keys() ^ theirs.keys(), key=str):
         return f"{'/'.join(map(str, where))}: {'is not' if where in ours else 'only'} there when recomputed"
-    for where, row in ours.items():
-        for column in (column.name for column in schema.columns):
+    columns = sorted((column.name for column in schema.columns), key=lambda name: name != "verdict")
+    for column in columns:
+        for where, row in ours.items():
             if not _agree(row[column], theirs[where][column]):
                 other = theirs[where]
                 why = (
                     f" ({other['reason']}: {other['missing']})" if column == "verdict" and other.get("missing") else ""
                 )
                 place = "/".join(map(str, where))
-                return f"{place}: {column} is {row[column]}, recomputed {other[column]}{why}"
+                return f"{place}: {column} is {row[column]!r}, recomputed {other[column]!r}{why}"
     return ""
 
 
