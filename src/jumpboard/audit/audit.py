@@ -19,7 +19,7 @@ from jumpboard.artefacts.verification import DIFFERS, Fault
 from jumpboard.audit.against import Comparison
 from jumpboard.audit.ancestry import copies, record_fault
 from jumpboard.audit.lineage import code_faults, header_fault, outside_parents
-from jumpboard.audit.manifests import OLDER, Faults, explained, listed_faults, of_another_config, unlisted
+from jumpboard.audit.manifests import OLDER, Faults, drawn_again, explained, listed_faults, of_another_config, unlisted
 from jumpboard.audit.report import Report, sort_of
 from jumpboard.audit.run import (
     WITH_HEADER,
@@ -32,7 +32,7 @@ from jumpboard.audit.run import (
     open_folders,
 )
 from jumpboard.audit.tables import collected_fault, table_fault
-from jumpboard.audit.verdicts import figure_fault, readme_faults, recomputed
+from jumpboard.audit.verdicts import card_fault, config_notes, figure_fault, readme_faults, recomputed
 from jumpboard.configuration.plan import Artefact
 from jumpboard.errors import InputError
 
@@ -46,19 +46,21 @@ def audit(results: Path, figures: Path | None = None, against: Path | None = Non
     run = opened(results, figures, report)
     if run is None:
         return report
+    folders = run.folders
     for check, files in (
         (header_fault, run.at_hand(WITH_HEADER)),
         (table_fault, run.at_hand((".parquet",))),
         (record_fault, run.at_hand((".safetensors",))),
         (collected_fault, _of_rule(run, "collect")),
         (figure_fault, _of_rule(run, "draw_figure")),
+        (card_fault, () if folders.not_shipped else _of_rule(run, "describe_dataset")),
     ):
         report.fail(_checked(run, files, check, report))
     report.fail(copies(run, report.failed))
     for faults, unknown in (code_faults(run, report.failed), readme_faults(run)):
         report.fail(faults)
         report.not_verified += unknown
-    report.not_verified += outside_parents(run, report.failed)
+    report.not_verified += [*outside_parents(run, report.failed), *config_notes(run), *drawn_again(folders)]
     _judge(run, report)
     if against is not None:
         _compare(run, against, report)

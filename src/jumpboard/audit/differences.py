@@ -116,4 +116,5 @@ def _by_group(table: pa.Table, groups: Keys, columns: Sequence[str]) -> dict[tup
 
 
 def _words(keys: Keys, where: Sequence[Any]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in zip(keys or ("number",), where, strict=True))
+    names = keys if keys or not where else ("number",)
+    return ", ".join(f"{name} {value}" for name, value in zip(names, where, strict=True)) or "of all seeds"

@@ -57,6 +57,13 @@ def _drawn_again(path: Path, root: Path) -> bool:
     return root.name == paths.RELEASED and path.suffix == ".pdf" and path.with_suffix(".parquet").is_file()
 
 
+def drawn_again(folders: Folders) -> list[str]:
+    """In words, how many PDFs of released figures there are, which no manifest lists."""
+    root = folders.figures
+    found = [path for path in sorted(root.rglob("*.pdf")) if _drawn_again(path, root)] if root else []
+    return [f"{len(found)} PDFs of the released figures: in no manifest"] if found else []
+
+
 def of_another_config(folders: Folders, artefacts: Sequence[Artefact]) -> Iterator[Fault]:
     """Files that the config asks for and the manifest lacks, or the other way round; jobs without a record."""
     wanted = {(one.place, one.path) for one in artefacts}

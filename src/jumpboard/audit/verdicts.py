@@ -1,22 +1,29 @@
-"""What is computed from tables, computed again: the ledger's verdicts, what figures plot, the README's table.
+"""What is computed from other files, computed again: verdicts, what figures plot, cards, the README's table.
 
 Numbers may differ by 1e-9 of their size, as libraries on another machine round otherwise. The README and the figures of
 the checkout show the released run: they are held against it alone.
 """
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jumpboard.artefacts import paths
 from jumpboard.artefacts.generated import read_block
-from jumpboard.artefacts.tables import Schema, read_table
+from jumpboard.artefacts.tables import Schema, read_header, read_table
 from jumpboard.artefacts.verification import Fault
 from jumpboard.audit.run import Run
+from jumpboard.audit.tables import is_large
 from jumpboard.claims.readme_table import readme_table
+from jumpboard.configuration.load import load_files
 from jumpboard.configuration.plan import Artefact, table_place
 from jumpboard.configuration.validation import checkout
+from jumpboard.data.card import card_rows
+from jumpboard.data.splits import read_splits
+from jumpboard.errors import InputError
 from jumpboard.figures.registry import figure_entry, figure_module
+from jumpboard.schemas.card import CARD
 from jumpboard.schemas.claims import CLAIMS
 from jumpboard.schemas.registry import table_schema
 from jumpboard.stages.evaluate_claims import TABLES, verdicts
@@ -56,20 +63,45 @@ def figure_fault(run: Run, one: Artefact) -> str:
     return difference(stored, module.plotted(rows, **net), module.SCHEMA)
 
 
+def card_fault(run: Run, one: Artefact) -> str:
+    """What is wrong with the card of a data set; empty where it is that of the splits."""
+    splits = run.result(paths.filled(paths.dataset_table("prepare_dataset", "splits"), one.keys))
+    if is_large(splits):
+        return ""
+    params = run.plan.params(one.rule, one.keys)
+    made_with = read_header(splits)["versions"].get(params["package"])
+    rows = card_rows(one.keys["dataset"], read_splits(splits), params, made_with)
+    return difference(read_table(run.path(one), CARD).to_pylist(), list(rows), CARD)
+
+
+def config_notes(run: Run) -> list[str]:
+    """Nothing where the run's config is one of the checkout's, alone or as an overlay on the default."""
+    default = checkout() / "config" / "config.yaml"
+    for overlay in (None, *sorted(default.parent.glob("*.yaml"))):
+        try:
+            configuration = load_files([default, overlay] if overlay else [default])
+        except InputError:  # an inventory, a ledger, or an overlay that wants data that are not here
+            continue
+        if json.loads(json.dumps(configuration.as_json())) == run.resolved:
+            return []
+    return ["config: it is none of this checkout's; another grid than was run would look the same"]
+
+
 def difference(stored: Sequence[Row], again: Sequence[Row], schema: Schema) -> str:
-    """The first difference between stored and recomputed rows, in words; empty where they agree."""
+    """The first difference between stored and recomputed rows, in words, verdicts first; empty where they agree."""
     ours, theirs = ({tuple(row[name] for name in schema.keys): row for row in rows} for rows in (stored, again))
     for where in sorted(ours.keys() ^ theirs.keys(), key=str):
         return f"{'/'.join(map(str, where))}: {'is not' if where in ours else 'only'} there when recomputed"
-    for where, row in ours.items():
-        for column in (column.name for column in schema.columns):
+    columns = sorted((column.name for column in schema.columns), key=lambda name: name != "verdict")
+    for column in columns:
+        for where, row in ours.items():
             if not _agree(row[column], theirs[where][column]):
                 other = theirs[where]
                 why = (
                     f" ({other['reason']}: {other['missing']})" if column == "verdict" and other.get("missing") else ""
                 )
                 place = "/".join(map(str, where))
-                return f"{place}: {column} is {row[column]}, recomputed {other[column]}{why}"
+                return f"{place}: {column} is {row[column]!r}, recomputed {other[column]!r}{why}"
     return ""
 
 

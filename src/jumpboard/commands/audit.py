@@ -7,8 +7,6 @@ import argparse
 import json
 from pathlib import Path
 
-from jumpboard.audit.audit import audit
-
 NAME = "audit"
 HELP = "re-hash, recompute and compare the files of a finished run"
 
@@ -25,6 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Audit and print; 0 where the run holds, 1 where it does not. Raises InputError where there is none."""
+    from jumpboard.audit.audit import audit  # pyarrow and scipy, which the other commands do without
+
     report = audit(arguments.results, arguments.figures, arguments.against)
     print(json.dumps(report.as_json(), allow_nan=False) if arguments.json else report.as_text())
     return 0 if report.good else 1

@@ -3,8 +3,6 @@
 import argparse
 from pathlib import Path
 
-from jumpboard.audit.inspection import inspect
-
 NAME = "inspect"
 HELP = "schema, units and provenance chain of a table or checkpoint file"
 
@@ -16,5 +14,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Read and print. Raises InputError for any other file."""
+    from jumpboard.audit.inspection import inspect  # pyarrow, which the other commands do without
+
     print(inspect(arguments.file))
     return 0
