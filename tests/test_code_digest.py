@@ -40,6 +40,7 @@ NAMED = {
     "expand_depth": list(NETS.values()),
     "expand_width": list(NETS.values()),
     "expand_chain": list(NETS.values()),
+    "certify": list(NETS.values()),
     "collect": list(SCHEMAS.values()),
     "draw_figure": [*(entry.module for entry in (FIGURES | RUN_FIGURES).values()), *(SCHEMAS | RUN_SCHEMAS).values()],
     "evaluate_claims": list(CLAIMS.values()),
@@ -458,7 +459,9 @@ def test_known_edits_concern_known_stages(package: Path, plan: Plan) -> None:
         "data/card.py": {"describe_dataset"},
         "data/local.py": set(),  # not in this config
         "artefacts/downloads.py": set(),
-        "measure/gradients.py": {"measure_gradients", "expand_depth", "expand_width", "expand_chain"},
+        "measure/gradients.py": {"measure_gradients", "expand_depth", "expand_width", "expand_chain", "certify"},
+        "theory/lipschitz.py": {"certify"},
+        "theory/uniform.py": {"certify", "draw_figure"},
         "expansion/widening.py": {"expand_width"},
         "expansion/chain.py": {"expand_chain"},
         "expansion/choice.py": {"expand_depth"},
@@ -502,7 +505,7 @@ def test_plan_hands_over_the_modules_that_a_config_names(plan: Plan, monkeypatch
         assert stage == f"jumpboard.stages.{one.rule}"
         assert set(named) <= set(NAMED.get(one.rule, []))
         match one.rule:
-            case "train_baseline" | "measure_gradients" | "expand_depth" | "expand_width" | "expand_chain":
+            case "train_baseline" | "measure_gradients" | "expand_depth" | "expand_width" | "expand_chain" | "certify":
                 assert named == [NETS[configuration.config["nets"][one.keys["arch"]]["family"]]]
             case "prepare_dataset":
                 assert named == [DATA[configuration.datasets[one.keys["dataset"]]["loader"]]]

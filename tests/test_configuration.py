@@ -68,8 +68,10 @@ BASE: dict[str, Any] = {
             "scratch": [0.5],
             "splits": {"train": 100, "test": 100},
             "steps": {"lowest": 0.01, "highest": 0.1, "count": 3},
+            "keep_nets": True,
         }
     ],
+    "certificates": [{"dataset": "mnist1d", "arch": "resmlp", "losses": ["brier"], "delta": 0.05}],
     "resources": {"train_baseline": {"threads": 1}},
 }
 CAPS = {"spectral": 1.5, "frobenius": 3.0}
@@ -189,6 +191,9 @@ def test_configs_of_the_checkout_have_folders_of_their_own() -> None:
         ("expansions.0.reference", "loss_1", ["expansions[0] has checkpoint 'loss_1'", "best_validation, final"]),
         ("expansions.0.dataset", "mnist5k", ["expansions[0] is of mnist5k/resmlp, which the grid lacks"]),
         ("expansions.0.only", {"depth": [3]}, ["expansions[0].only is {'depth': [3]}, which no cell"]),
+        ("certificates.0.delta", 0.5, ["certificates[0].delta is 0.5", "less than 0.3"]),
+        ("certificates.0.losses", ["hinge"], ["certificates[0].losses[0] is 'hinge'", "brier, cross_entropy"]),
+        ("expansions.0.keep_nets", False, ["certificates[0] has depth", "keeps no nets", "with keep_nets"]),
         ("expansions.0.splits.fresh", 10, ["expansions[0].splits.fresh is 10", "at least 40"]),
         ("expansions.0.splits.validation", 50, ["'validation' in 'expansions[0].splits' is not known"]),
     ],

@@ -164,7 +164,8 @@ def test_only_training_and_measuring_can_take_a_gpu() -> None:
     """A collecting job that reserves a GPU keeps a training waiting."""
     stages = sorted(path.stem for path in (ROOT / "src/jumpboard/stages").glob("[a-z]*.py"))
     users = {stage for stage in stages if "jumpboard.training.slots" in reached([f"jumpboard.stages.{stage}"])}
-    assert users == {"train_baseline", "measure_gradients", "expand_depth", "expand_width", "expand_chain"}
+    expanding = {"expand_depth", "expand_width", "expand_chain", "certify"}
+    assert users == {"train_baseline", "measure_gradients", *expanding}
 
 
 def test_gpus_are_counted_as_cuda_would_see_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,8 +74,11 @@ TINY = {
         {
             "dataset": "waves", "arch": "resmlp", "only": {"depth": [2]}, "reference": "final", "scratch": [1],
             "training": "resmlp", "splits": {"train": 60, "test": 60, "fresh": 60},
-            "steps": {"lowest": 0.01, "highest": 0.1, "count": 2},
+            "steps": {"lowest": 0.01, "highest": 0.1, "count": 2}, "keep_nets": True,
         },
+    ],
+    "certificates": [
+        {"dataset": "waves", "arch": "resmlp", "only": {"depth": [2]}, "losses": ["brier"], "delta": 0.05},
     ],
     "widenings": [
         {

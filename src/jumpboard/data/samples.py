@@ -43,3 +43,16 @@ def load_samples(splits: Mapping[str, Splits], sizes: Sizes, samples: int, devic
             torch.from_numpy(rows.y.copy()).to(device),
         )
     return loaded
+
+
+def first(samples: Tensors, count: int) -> Tensors:
+    """The first `count` samples."""
+    x, y = samples
+    return x[:count], y[:count]
+
+
+def halves(samples: Tensors) -> tuple[Tensors, Tensors]:
+    """The first half of the samples, and the rest."""
+    x, y = samples
+    half = len(y) // 2
+    return (x[:half], y[:half]), (x[half:], y[half:])

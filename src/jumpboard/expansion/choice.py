@@ -6,7 +6,6 @@ a range known beforehand. To first order eta gains eta <E[zeta_+ phi'], D>, with
 is measured on. Paper `depth`, section on the jumpboard.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,8 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jumpboard.data.samples import Tensors
-from jumpboard.expansion.gains import Gain, paired_gain
+from jumpboard.data.samples import Tensors, first, halves
+from jumpboard.expansion.gains import Gain, loss_bound, paired_gain
 from jumpboard.expansion.insertion import Inserted
 from jumpboard.expansion.jumpboard import Direction, best_steps
 from jumpboard.expansion.steps import step_losses
@@ -45,19 +44,6 @@ class Samples:
             origin["population"], measured["fresh"] = halves(data["fresh"])
             sought["population"] = origin["population"]
         return cls(origin, sought, measured)
-
-
-def first(samples: Tensors, count: int) -> Tensors:
-    """The first `count` samples."""
-    x, y = samples
-    return x[:count], y[:count]
-
-
-def halves(samples: Tensors) -> tuple[Tensors, Tensors]:
-    """The first half of the samples, and the rest."""
-    x, y = samples
-    half = len(y) // 2
-    return (x[:half], y[:half]), (x[half:], y[half:])
 
 
 @dataclass(frozen=True)
@@ -138,8 +124,3 @@ def searched(place: Place, kind: str, direction: str, unit: Tensor, steps: Tenso
     predicted = {split: steps * place.local[split].slope_along(unit) for split in grid}
     gains = {split: [paired_gain(place.old[split], one) for one in losses] for split, losses in grid.items()}
     return choice, StepGains(kind, steps, predicted, gains)
-
-
-def loss_bound(classes: int) -> float:
-    """B = ln(classes) + 2, at which losses are clipped."""
-    return math.log(classes) + 2

@@ -78,3 +78,8 @@ def paired_gain(before: FloatArray, after: FloatArray) -> Gain:
     """The gain of `after` over `before`, losses [G, n] of the same samples, n >= 2."""
     d = before - after
     return Gain(d.shape[1], d.mean(axis=1), d.var(axis=1, ddof=1))
+
+
+def loss_bound(classes: int) -> float:
+    """B = ln(classes) + 2, at which losses are clipped."""
+    return math.log(classes) + 2

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from jumpboard.expansion.choice import STEEPEST, loss_bound
-from jumpboard.expansion.gains import Gain
+from jumpboard.expansion.choice import STEEPEST
+from jumpboard.expansion.gains import Gain, loss_bound
 from jumpboard.expansion.search import Found
 
 

@@ -18,8 +18,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from jumpboard.data.samples import first
 from jumpboard.expansion.capped import cut_steps
-from jumpboard.expansion.choice import STEEPEST, Choice, Place, Samples, StepGains, first, searched
+from jumpboard.expansion.choice import STEEPEST, Choice, Place, Samples, StepGains, searched
 from jumpboard.expansion.gains import sample_losses
 from jumpboard.expansion.insertion import insert_at
 from jumpboard.expansion.jumpboard import Direction, directions, geometric_steps, random_directions

@@ -12,9 +12,8 @@ import torch
 from jumpboard.artefacts import paths
 from jumpboard.artefacts.job import Job, run_stage
 from jumpboard.artefacts.tables import read_table, write_table
-from jumpboard.data.samples import load_samples, read_wanted
+from jumpboard.data.samples import halves, load_samples, read_wanted
 from jumpboard.data.splits import Moments, Splits
-from jumpboard.expansion.choice import halves
 from jumpboard.expansion.reference import read_reference
 from jumpboard.nets.registry import build_net
 from jumpboard.schemas.card import CARD

@@ -12,7 +12,8 @@ from typing import Any
 from jumpboard.artefacts.checkpoints import Member, write_checkpoints
 from jumpboard.artefacts.job import Job, run_stage
 from jumpboard.artefacts.tables import write_table
-from jumpboard.expansion.choice import Samples, halves
+from jumpboard.data.samples import halves
+from jumpboard.expansion.choice import Samples
 from jumpboard.expansion.contest import Contest
 from jumpboard.expansion.records import jumpboard_rows, step_rows
 from jumpboard.expansion.search import Grid, search

@@ -38,7 +38,7 @@ def classes_of(given: Given, group: Group) -> list[Class | str]:
     seeds, sites, cover = given.reference.seeds, group.sites, covered(group.net, given.radius)
     if isinstance(cover, str):
         return [cover] * (len(sites) * len(seeds))
-    constants = measured_norm_constant(cover.base, given.reference.leaves, given.data["test"][0])
+    constants = measured_norm_constant(given.net, cover.eps, given.reference.leaves, given.data["test"][0])
     source = "powers" if given.caps is None else "caps"
     return [
         Class(

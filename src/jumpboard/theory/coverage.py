@@ -13,7 +13,6 @@ from jumpboard.expansion.gains import parts
 from jumpboard.expansion.insertion import Inserted
 from jumpboard.measure.moments import FloatArray
 from jumpboard.nets.base import Leaves, Net, forward
-from jumpboard.nets.resmlp import ResMLP
 from jumpboard.theory.lipschitz import Shape, lambdas
 from jumpboard.theory.losses import BoundedLoss
 from jumpboard.theory.uniform import Complexity
@@ -25,34 +24,34 @@ class Covered:
     """An expanded net of the class of bounds, on inputs of norm at most `radius`."""
 
     net: Inserted
-    base: ResMLP
+    eps: float
     radius: float
 
     def complexity(self, site: int, weights: WeightClass, loss: BoundedLoss) -> Complexity:
         """Of the nets with their block at `site`."""
-        base = self.base
-        shape = Shape(base.depth, base.width, site, self.net.insert_form, base.eps, self.radius)
+        net = self.net
+        shape = Shape(net.depth, net.width, site, net.insert_form, self.eps, self.radius)
         found = lambdas(shape, weights.spectral)
         return Complexity(
-            parameters=self.net.parameter_count(),
+            parameters=net.parameter_count(),
             layers=len(found),
             radius=weights.frobenius,
             lipschitz=max(found.values()),
             loss_lipschitz=loss.lipschitz,
-            bound=loss.bound(base.classes),
+            bound=loss.bound(net.classes),
         )
 
 
 def covered(net: Inserted, radius: float | None) -> Covered | str:
     """The net with what its bounds need, or the reason why there are none."""
     base = net.base
-    if not isinstance(base, ResMLP):
+    if base.family != "resmlp":
         return not_derived(base)
     if base.layers() is None:
         return "a trained gain or bias is in no layer's norm"
     if radius is None:
         return "the law of the data gives no bound on the norm of inputs"
-    return Covered(net, base, radius)
+    return Covered(net, vars(base)["eps"], radius)
 
 
 def not_derived(base: Net) -> str:
@@ -63,7 +62,7 @@ def not_derived(base: Net) -> str:
 
 
 @torch.no_grad()
-def measured_norm_constant(base: ResMLP, leaves: Leaves, x: Tensor) -> FloatArray:
+def measured_norm_constant(base: Net, eps: float, leaves: Leaves, x: Tensor) -> FloatArray:
     """Of G members the largest 1/sqrt(r^2 + eps) over norms and samples x [n, *input_shape], r the RMS of what the norm
     takes: the Lipschitz constant that it has there. A diagnostic, and no bound for other inputs.
 
@@ -78,5 +77,5 @@ def measured_norm_constant(base: ResMLP, leaves: Leaves, x: Tensor) -> FloatArra
 
     for part in parts(base, members, len(x)):
         forward(base, leaves, x[part].expand(members, *[-1] * x.dim()), tap=tap)
-    constant: FloatArray = ((1 - least).clamp(min=0) / base.eps).sqrt().numpy()
+    constant: FloatArray = ((1 - least).clamp(min=0) / eps).sqrt().numpy()
     return constant

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from jumpboard.expansion.choice import loss_bound
+from jumpboard.expansion.gains import loss_bound
 
 
 @dataclass(frozen=True)
