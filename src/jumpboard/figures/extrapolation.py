@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from jumpboard.artefacts.tables import Column, Schema
+from jumpboard.figures.fit_panels import plain_log_axis
 from jumpboard.figures.fitted_nets import POINTS, by_width, colour_of, nothing_fitted, rows_of_fits
 from jumpboard.figures.panels import Handle, headline, legend_below, sized
 from jumpboard.figures.style import COLUMN, GREY, PAGE, Colour, marker, new_figure, styled
@@ -69,10 +70,9 @@ def draw(rows: Sequence[Row]) -> Figure:
             axes.set_xlabel(SHOWN[variable])
             axes.grid(axis="y")
             axes.set_xscale("log", base=2 if variable == "depth" else 10)
+            plain_log_axis(axes.xaxis, [row["x"] for row in here])
             if variable == "depth":
                 axes.set_xticks(sorted({row["x"] for row in here}))
-                axes.minorticks_off()
-                axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
         panels[0].set_ylabel("test loss, nats")
         legend_below(figure, _legend(rows))
     return figure

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.ticker import LogLocator, NullLocator
 
 from jumpboard.figures.style import Colour
@@ -15,9 +16,13 @@ from jumpboard.figures.style import Colour
 Row = Mapping[str, Any]
 
 
-def draw_law(axes: Axes, rows: Sequence[Row], colour: Colour, marker: str = "o", line: Any = "-") -> None:
-    """Measured points, and the fitted curve through the different x."""
-    axes.plot([row["x"] for row in rows], [row["y"] for row in rows], marker, color=colour, ms=2.5, alpha=0.6, mew=0)
+def draw_points(axes: Axes, rows: Sequence[Row], colour: Colour, marker: str = "o") -> None:
+    """What was measured."""
+    _dots(axes, [row["x"] for row in rows], [row["y"] for row in rows], colour, marker)
+
+
+def draw_curve(axes: Axes, rows: Sequence[Row], colour: Colour, line: Any = "-") -> None:
+    """The fitted curve through the different x, and its band."""
     curve = list({row["x"]: row for row in sorted(rows, key=lambda row: float(row["x"]))}.values())
     axes.plot([row["x"] for row in curve], [row["fitted"] for row in curve], color=colour, ls=line)
     banded = [row for row in curve if row["low"] is not None]
@@ -27,15 +32,19 @@ def draw_law(axes: Axes, rows: Sequence[Row], colour: Colour, marker: str = "o",
 
 def draw_residuals(axes: Axes, rows: Sequence[Row], colour: Colour, marker: str = "o") -> None:
     """log(y/fitted) in per cent, which they are while small."""
-    axes.plot(
-        [row["x"] for row in rows],
-        [100 * row["residual"] for row in rows],
-        marker,
-        color=colour,
-        ms=2.5,
-        alpha=0.6,
-        mew=0,
-    )
+    _dots(axes, [row["x"] for row in rows], [100 * row["residual"] for row in rows], colour, marker)
+
+
+def _dots(axes: Axes, x: Sequence[float], y: Sequence[float], colour: Colour, marker: str) -> None:
+    axes.plot(x, y, marker, color=colour, ms=2.5, alpha=0.6, mew=0)
+
+
+def plain_log_axis(axis: Axis, values: Sequence[float]) -> None:
+    """Plain numbers on a log axis, a tick at 1, 2 and 5 of each decade while these are few."""
+    few = max(values) / min(values) < 3000
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if few else (1,)))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(lambda value, _: f"{value:g}" if value < 1000 else f"{value / 1000:g}k")
 
 
 def finish(above: Axes, below: Axes, xlabel: str) -> None:
@@ -43,8 +52,6 @@ def finish(above: Axes, below: Axes, xlabel: str) -> None:
     for axes in (above, below):
         axes.grid(axis="y")
     above.set_yscale("log")
-    above.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    above.yaxis.set_minor_locator(NullLocator())
-    above.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    plain_log_axis(above.yaxis, above.get_ylim())
     below.axhline(0, color="0.3", lw=0.6)
     below.set_xlabel(xlabel)

@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 
 from jumpboard.artefacts.files import replacing
 from jumpboard.figures.expanded import DASHES
-from jumpboard.figures.fit_panels import draw_law, draw_residuals, finish
+from jumpboard.figures.fit_panels import draw_curve, draw_points, draw_residuals, finish
 from jumpboard.figures.panels import legend_below
 from jumpboard.figures.style import COLUMN, Colour, marker, new_figure, styled
 from jumpboard.theory.fitting import Fit
@@ -34,7 +34,8 @@ def draw_fits(
             fit, colour = fits[group], _colour(rank, len(groups))
             rows = _rows(x[0] if one_x else fit.curve, y, fit)
             told, sound = _exponents(fit)
-            draw_law(above, rows, colour, marker(rank), "-" if sound else DASHES)
+            draw_points(above, rows, colour, marker(rank))
+            draw_curve(above, rows, colour, "-" if sound else DASHES)
             draw_residuals(below, rows, colour, marker(rank))
             label = f"{group}: {told}" if group else told
             handles.append(Line2D([], [], color=colour, marker=marker(rank), ls="-" if sound else DASHES, label=label))

@@ -15,7 +15,7 @@ from matplotlib.patches import Patch
 
 from jumpboard.artefacts.tables import Column, Schema
 from jumpboard.figures.expanded import DASHES
-from jumpboard.figures.fit_panels import draw_law, draw_residuals, finish
+from jumpboard.figures.fit_panels import draw_curve, draw_points, draw_residuals, finish, plain_log_axis
 from jumpboard.figures.fitted_nets import ALPHA, POINTS, by_width, colour_of, exponent, nothing_fitted, rows_of_fits
 from jumpboard.figures.panels import Handle, headline, legend_below, sized
 from jumpboard.figures.style import COLUMN, GREY, PAGE, marker, new_figure, styled, width_colour
@@ -85,38 +85,34 @@ def _panel(above: Axes, below: Axes, variable: str, rows: Sequence[Row]) -> None
         above.set_title(f"in {variable}, {sized(max(row['samples'] for row in rows))}", loc="left")
     if variable != "depth":
         line = "-" if variable == "joint" or rows[0]["alpha"] is not None else DASHES
-        draw_law(above, rows, GREY, "", line)
+        draw_curve(above, rows, GREY, line)
     for rank, (width, own) in enumerate(by_width(rows).items()):
+        draw_points(above, own, width_colour(width), marker(rank))
         if variable == "depth":
-            draw_law(above, own, width_colour(width), marker(rank), "-" if own[0]["alpha"] is not None else DASHES)
-        else:
-            above.plot(*_points(own), marker(rank), color=width_colour(width), ms=2.5, alpha=0.6, mew=0)
+            draw_curve(above, own, width_colour(width), "-" if own[0]["alpha"] is not None else DASHES)
         draw_residuals(below, own, width_colour(width), marker(rank))
     below.set_xscale("log", base=2 if variable == "depth" else 10)
+    plain_log_axis(below.xaxis, [row["x"] for row in rows])
     if variable == "depth":
         below.set_xticks(sorted({row["x"] for row in rows}))
-    elif variable == "joint":
-        span = sorted(row["x"] for row in rows)
-        below.set_xticks([tick for tick in (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5) if span[0] <= tick <= span[-1]])
-    if variable != "parameters":
-        below.minorticks_off()
-        below.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-
-
-def _points(rows: Sequence[Row]) -> tuple[list[float], list[float]]:
-    return [row["x"] for row in rows], [row["y"] for row in rows]
 
 
 def _headline(rows: Sequence[Row]) -> str:
     told = []
     depth = {row["width"]: row for row in rows if row["variable"] == "depth"}
-    known = [width for width, row in sorted(depth.items()) if row["alpha"] is not None]
-    if depth:
-        told.append(f"Exponent in depth identified at {len(known)} of {len(depth)} widths")
+    known = [row for _, row in sorted(depth.items()) if row["alpha"] is not None]
+    if len(known) > 1:
+        least, most = (extreme(known, key=lambda row: float(row["alpha"])) for extreme in (min, max))
+        ends = (f"{row['alpha']:.2f} (width {row['width']})" for row in (least, most))
+        told.append(f"\u03b1 in depth from {' to '.join(ends)}")
+    elif depth:
+        told.append(
+            f"in depth at width {known[0]['width']} {exponent(known[0])}" if known else "in depth not identified"
+        )
     parameters = next((row for row in rows if row["variable"] == "parameters"), None)
     if parameters is not None:
         told.append(f"in parameters {exponent(parameters)}")
-    return "; ".join(told) or "Power laws of the test loss"
+    return f"Power laws: {'; '.join(told)}" if told else "Power laws of the test loss"
 
 
 def _legend(rows: Sequence[Row]) -> list[Handle]:

@@ -14,6 +14,7 @@ from matplotlib.lines import Line2D
 
 from jumpboard.artefacts.tables import Column, Schema
 from jumpboard.figures.expanded import BLUE, GREEN, ORANGE
+from jumpboard.figures.fit_panels import plain_log_axis
 from jumpboard.figures.fitted_nets import nothing_fitted, rows_of_fits
 from jumpboard.figures.panels import headline, legend_below
 from jumpboard.figures.style import GREY, PAGE, new_figure, styled
@@ -85,10 +86,11 @@ def draw(rows: Sequence[Row]) -> Figure:
                 axes.plot([scale * row[column] for row in own], places, symbol, color=colour, ms=4.5, alpha=0.85, mew=0)
         _axes(left, names, "error on the largest nets, % (log scale)")
         left.set_xscale("log")
-        left.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        plain_log_axis(left.xaxis, left.get_xlim())
         _axes(right, names, "AICc above the best form")
         right.set_xscale("symlog", linthresh=10)
         right.set_xlim(left=-1)
+        right.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
         right.axvline(CLEAR, color="0.3", lw=0.6)
         legend_below(figure, [Line2D([], [], color=c, marker=m, ls="", label=name) for name, c, m in LAWS.values()])
     return figure

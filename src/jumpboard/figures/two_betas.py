@@ -5,16 +5,18 @@
 Do the two betas agree? Paper `depth`, Appendix M.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import MaxNLocator
 
 from jumpboard.artefacts.tables import Schema
 from jumpboard.errors import InputError
 from jumpboard.figures.expanded import DASHES, nothing_expanded
+from jumpboard.figures.fit_panels import plain_log_axis
 from jumpboard.figures.panels import headline
 from jumpboard.figures.style import PAGE, marker, new_figure, styled, width_colour
 from jumpboard.schemas.fitted_chain import FITTED_CHAIN
@@ -22,6 +24,7 @@ from jumpboard.theory.power_law import AGREE, DISAGREE
 
 Row = Mapping[str, Any]
 
+WIDE = 5.0
 WORDS = {AGREE: "agree", DISAGREE: "disagree"}
 SCHEMA = Schema("two_betas", 1, FITTED_CHAIN.columns)
 CAPTION = (
@@ -82,14 +85,11 @@ def _chain(left: Axes, right: Axes, rows: Sequence[Row], rank: int) -> None:
     right.grid(axis="y")
 
 
-def _scale(axis: Any, set_scale: Any, values: Sequence[float]) -> None:
-    """Logarithmic, with plain numbers, where all values are positive."""
-    if values and min(values) > 0:
+def _scale(axis: Axis, set_scale: Callable[[str], None], values: Sequence[float]) -> None:
+    """Logarithmic where all values are positive and far enough apart to have ticks on such an axis."""
+    if values and min(values) > 0 and max(values) > WIDE * min(values):
         set_scale("log")
-        few = max(values) / min(values) > 30
-        axis.set_major_locator(LogLocator(subs=(1,) if few else (1, 2, 5)))
-        axis.set_minor_locator(NullLocator())
-        axis.set_major_formatter(lambda value, _: f"{value:g}")
+        plain_log_axis(axis, values)
 
 
 def _told(row: Row, name: str) -> str:

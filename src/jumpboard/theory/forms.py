@@ -82,15 +82,18 @@ class Form:
 
 
 def form_of(name: str, x: FloatArray, y: FloatArray, labels: Sequence[str] = ()) -> Form:
-    """The form scaled to `x` [k, n] and `y` [n]; `labels` name the x of `joint`. All y, and where it takes logarithms
-    all x, must be positive, and each x must have two different values (`constant` needs none)."""
+    """The form scaled to `x` [k, n] and `y` [n]; `labels` name the x where these are several.
+
+    All y, and where it takes logarithms all x, must be positive, and each x must have two different values (`constant`
+    needs none).
+    """
     shift = float(np.log(y).mean())
     low, high = float(np.log(y).min()) - shift, float(np.log(y).max()) - shift
     match name:
         case "power" | "joint":
-            return _decaying(name, x, np.log, shift, low, high, labels if name == "joint" else ())
+            return _decaying(name, x, np.log, shift, low, high, labels)
         case "exponential":
-            return _decaying(name, x, None, shift, low, high, labels if len(x) > 1 else ())
+            return _decaying(name, x, None, shift, low, high, labels)
         case "log":
             return _logarithmic(x, shift, low, high)
         case "constant":
@@ -123,7 +126,8 @@ def _decaying(
         return np.hstack([np.exp(theta[:, :1] + shift), pairs])
 
     rate = "rate" if log is None else "alpha"
-    pairs = [(f"A_{label}", f"{rate}_{label}") for label in labels] or [("A", rate)]
+    several = name == "joint" or count > 1
+    pairs = [(f"A_{label}", f"{rate}_{label}") for label in labels] if several else [("A", rate)]
     floors, amplitudes = [np.log(share) + low for share in FLOORS], [np.log(share) for share in SHARES]
     grid = np.array(list(product(floors, *[amplitudes] * count, *[RATES] * count)))
     if len(grid) > MOST_STARTS:
