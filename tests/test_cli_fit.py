@@ -1,5 +1,5 @@
-"""`jumpboard fit` is for any table of anybody's nets: it must say what the library computes, in strict JSON, never run what
-a formula says, and answer bad input with one line that names the argument."""
+"""`jumpboard fit` is for any table of anybody's nets: it must say what the library computes, in strict JSON, never run
+what a formula says, and answer bad input with one line that names the argument."""
 
 import csv
 import io

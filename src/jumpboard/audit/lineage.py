@@ -18,20 +18,29 @@ from jumpboard.artefacts import paths
 from jumpboard.artefacts.provenance import TIERS
 from jumpboard.artefacts.verification import Fault, stored_header
 from jumpboard.audit.run import WITH_HEADER, Axes, Run, key, kind_of
-from jumpboard.configuration.plan import COLLECTED, Artefact
+from jumpboard.configuration.plan import COLLECTED, Artefact, table_place
 from jumpboard.configuration.selection import SECTIONS
 from jumpboard.errors import InputError
-from jumpboard.figures.registry import FIGURES
+from jumpboard.figures.registry import figure_entry
 from jumpboard.stages.evaluate_claims import TABLES
 
-SPLITS, FRESH, TRAINED = "prepare_dataset/splits", "prepare_fresh/rows", "checkpoints/train_baseline"
+SPLITS, FRESH, CARD = "prepare_dataset/splits", "prepare_fresh/rows", "describe_dataset/card"
+TRAINED, EXPANDED = "checkpoints/train_baseline", "checkpoints/expand_depth"
+
+
+def source_kind(table: str) -> str:
+    """The kind of the files that figures and claims read a table from."""
+    return kind_of(table_place(table).replace("{table}", table))
+
+
 READS: dict[str, tuple[str, ...]] = {
     "prepare_dataset": (),
     "describe_dataset": (SPLITS,),
     "prepare_fresh": (SPLITS,),
     "train_baseline": (SPLITS,),
     **dict.fromkeys(SECTIONS, (SPLITS, TRAINED)),
-    "evaluate_claims": (paths.CONFIG, *(f"collect/{schema.name}" for schema, _ in TABLES)),
+    "certify": (SPLITS, TRAINED, CARD, EXPANDED),
+    "evaluate_claims": (paths.CONFIG, *(source_kind(schema.name) for schema, _ in TABLES)),
 }
 FACTS = {"schema": str, "code": str, "config": str, "parents": dict, "seeds": list, "device": str, "versions": dict}
 OUTSIDE = "weights"
@@ -62,7 +71,7 @@ def parents_of(run: Run, one: Artefact, named: Mapping[str, str]) -> set[str]:
         case "collect":
             kinds = {f"{COLLECTED[keys['table']]}/{keys['table']}"}
         case "draw_figure":
-            kinds = {f"collect/{FIGURES[keys['figure']].table}"}
+            kinds = {source_kind(figure_entry(keys["figure"]).table)}
         case rule if rule in SECTIONS and "fresh" in run.plan.asked(rule, run.plan.cell(keys)):
             kinds |= {FRESH}
     return {path for kind in kinds for path in _agreeing(run.by_kind.get(kind, {}), keys)}

@@ -19,7 +19,7 @@ from jumpboard.claims.readme_table import readme_table
 from jumpboard.configuration.load import load_files
 from jumpboard.configuration.plan import Artefact, table_place
 from jumpboard.configuration.validation import checkout
-from jumpboard.data.card import card_rows
+from jumpboard.data.card import card_rows, known_law
 from jumpboard.data.splits import read_splits
 from jumpboard.errors import InputError
 from jumpboard.figures.registry import figure_entry, figure_module
@@ -38,9 +38,9 @@ def recomputed(run: Run) -> tuple[list[dict[str, Any]], str]:
     sources = {
         schema.name: [
             run.result(paths.filled(table_place(schema.name), {"table": schema.name, "dataset": dataset, "arch": arch}))
-            for dataset, arch in run.plan.experiments(rule)
+            for dataset, arch in run.plan.nets_of(schema.name)
         ]
-        for schema, rule in TABLES
+        for schema, _ in TABLES
     }
     rows = verdicts(run.resolved, sources)
     stored = read_table(run.result(paths.CLAIMS), CLAIMS).to_pylist()
@@ -70,7 +70,7 @@ def card_fault(run: Run, one: Artefact) -> str:
         return ""
     params = run.plan.params(one.rule, one.keys)
     made_with = read_header(splits)["versions"].get(params["package"])
-    rows = card_rows(one.keys["dataset"], read_splits(splits), params, made_with)
+    rows = card_rows(one.keys["dataset"], read_splits(splits), params, made_with, known_law(params))
     return difference(read_table(run.path(one), CARD).to_pylist(), list(rows), CARD)
 
 

@@ -91,6 +91,10 @@ class Plan:
         """The pairs (dataset, arch) whose scaling laws are fitted, in run order."""
         return tuple(one for one in self.experiments() if fit_of(*one, self.configuration.config) is not None)
 
+    def nets_of(self, table: str) -> tuple[tuple[str, str], ...]:
+        """The pairs (dataset, arch) that have a collected or fitted table, in run order."""
+        return self.fitted() if table in FITTED else self.experiments(COLLECTED[table])
+
     def cells(self, rule: str, *experiment: str) -> tuple[Cell, ...]:
         """The cells that a rule runs on, of all experiments or of one (dataset, arch), in run order."""
         chosen = cells_of(rule, self.configuration.cells, self.configuration.config)

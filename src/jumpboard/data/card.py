@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from jumpboard.data.registry import loader
 from jumpboard.data.rows import Rows, mean_and_sd
 from jumpboard.data.splits import Splits
 
@@ -19,6 +20,11 @@ def sha256_of_rows(rows: Rows) -> str:
 
 
 LAW = ("bayes_risk", "bayes_risk_se", "bayes_risk_brier", "input_radius")
+
+
+def known_law(params: Mapping[str, Any]) -> dict[str, float]:
+    """What is known of the law of a data set whose rows are drawn from one, by the names of `LAW`; else nothing."""
+    return loader(params["law"]).population(params["law"]) if "law" in params else {}
 
 
 def card_rows(

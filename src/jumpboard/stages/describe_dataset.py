@@ -6,8 +6,7 @@ as they are.
 
 from jumpboard.artefacts.job import Job, run_stage
 from jumpboard.artefacts.tables import read_header, write_table
-from jumpboard.data.card import card_rows
-from jumpboard.data.registry import loader
+from jumpboard.data.card import card_rows, known_law
 from jumpboard.data.splits import read_splits
 from jumpboard.schemas.card import CARD
 
@@ -16,8 +15,7 @@ def body(job: Job) -> None:
     path = job.inputs["splits"]
     splits = read_splits(path, scratch=job.outputs["card"].parent)
     made_with = read_header(path)["versions"][job.params["package"]]
-    law = loader(job.params["law"]).population(job.params["law"]) if "law" in job.params else {}
-    rows = card_rows(job.params["dataset"], splits, job.params, made_with, law)
+    rows = card_rows(job.params["dataset"], splits, job.params, made_with, known_law(job.params))
     write_table(job.outputs["card"], CARD, rows, job.provenance())
 
 
