@@ -79,3 +79,9 @@ def fresh_rows(rule):
 def fresh_argument(wildcards, input):
     """The stage's argument for its fresh samples, where it has any."""
     return [f"fresh={input.fresh}"] if input.fresh else []
+
+
+def fitted_chains(wildcards):
+    """The collected chains of the net, where it has any."""
+    cells = PLAN.cells("expand_chain", wildcards.dataset, wildcards.arch)
+    return [f"{config['results']}/collect/chain/{wildcards.dataset}/{wildcards.arch}.parquet"] if cells else []

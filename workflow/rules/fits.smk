@@ -2,12 +2,6 @@
 #           -> <results>/fit_power_law/{fits,fitted,betas,fitted_chain}/<dataset>/<arch>.parquet.
 
 
-def fitted_chains(wildcards):
-    """The collected chains of the net, where it has any."""
-    cells = PLAN.cells("expand_chain", wildcards.dataset, wildcards.arch)
-    return [f"{config['results']}/collect/chain/{wildcards.dataset}/{wildcards.arch}.parquet"] if cells else []
-
-
 rule fit_power_law:
     input:
         metrics="<results>/collect/metrics/{dataset}/{arch}.parquet",
