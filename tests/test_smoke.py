@@ -152,6 +152,15 @@ def test_the_report_is_made_of_the_run(run: Path, results: Path, plan: Plan) -> 
     assert names == figures | {"index.html", "claims.parquet", "config.json"}
 
 
+def test_every_record_lies_where_its_output_does(results: Path, plan: Plan) -> None:
+    """A record's path must not hold the name of the folder that figures are written to."""
+    found = {
+        path.relative_to(results / paths.RECORDS) for path in (results / paths.RECORDS / "draw_figure").rglob("*.json")
+    }
+    figures = {Path("draw_figure", one.path).with_suffix(".json") for one in plan.artefacts() if one.place == "figures"}
+    assert found == figures
+
+
 def test_run_holds_together(run: Path, results: Path, plan: Plan) -> None:
     """It passes its audit, figures included; and the config in the run is the one that it was started with."""
     report = audit(results)

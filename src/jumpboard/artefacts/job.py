@@ -132,8 +132,10 @@ def _write_record(job: Job, started: float) -> None:
     output = next(iter(job.outputs.values()))
     place = output.resolve()
     root = job.root.resolve()
-    figure = Path(job.stage, *output.parts[-len(job.params) :])  # a figure's path has a part for each of its keys
-    name = place.relative_to(root) if place.is_relative_to(root) else figure
+    own = output.parts[
+        -len(job.params) :
+    ]  # outside lie figures: <figure>/<dataset>/<arch>, or <figure> with no other key
+    name = place.relative_to(root) if place.is_relative_to(root) else Path(job.stage, *own)
     record = {
         "stage": job.stage,
         "outputs": sorted(path.name for path in job.outputs.values()),
