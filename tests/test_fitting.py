@@ -1,5 +1,5 @@
-"""An exponent from a search that stopped early, a bound told as an estimate, or an interval that is too narrow looks like
-any other exponent. Planted laws must come back from far starts, and what is not identified must have no number."""
+"""An exponent from a search that stopped early, a bound told as an estimate, or an interval that is too narrow looks
+like any other exponent. Planted laws must come back from far starts, and what is not identified must have no number."""
 
 from collections.abc import Callable
 
