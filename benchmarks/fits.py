@@ -2,10 +2,10 @@
 
     python benchmarks/fits.py [--resamples 20]
 
-675 starts of the joint law E + A D^-a + B N^-w on 240 planted points, 8 depths x 6 widths x 5 seeds, noise 2 %. Both find
-one optimum, or the run fails. Bar: 10 times faster. Then bootstrap resamples from the best optima: both time the same 20
-resamples, and times of 200 are scaled from these for the loop, measured for the batch. One thread, CPU seconds, medians
-of three turns of the batch. Exit status 1 if the bar is missed.
+675 starts of the joint law E + A D^-a + B N^-w on 240 planted points, 8 depths x 6 widths x 5 seeds, noise 2 %. Both
+find one optimum, or the run fails. Bar: 10 times faster. Then bootstrap resamples from the best optima: both time the
+same 20 resamples, and times of 200 are scaled from these for the loop, measured for the batch. One thread, CPU seconds,
+medians of three turns of the batch. Exit status 1 if the bar is missed.
 """
 
 import os
@@ -69,9 +69,7 @@ def main() -> int:
     batch, found = statistics.median(seconds for seconds, _ in turns), turns[0][1]
     loop, best = timed(lambda: looped(form, x, y, form.starts, np.ones(len(y))))
     same = abs(best - found.objective) <= SAME * found.objective
-    print(
-        f"{len(form.starts)} starts on {len(y)} points: batch {batch:.2f} s, loop {loop:.2f} s, {loop / batch:.1f} times"
-    )
+    print(f"{len(form.starts)} starts on {len(y)} points: batch {batch:.2f} s, loop {loop:.2f} s, {loop / batch:.1f}x")
     print(f"F: batch {found.objective:.9g}, loop {best:.9g}; {found.share:.1%} of the starts reach it in the batch")
     weights = resample(len(y), None, ALL, np.random.default_rng(0))
     few, _ = timed(lambda: [looped(form, x, y, found.optima, one) for one in weights[:count]])
