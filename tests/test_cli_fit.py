@@ -76,7 +76,7 @@ def test_it_says_what_the_library_computes(table: Path) -> None:
 
 def test_parquet_and_csv_say_the_same(table: Path, tmp_path: Path) -> None:
     pq.write_table(pa.table(planted()), tmp_path / "t.parquet")
-    call = ("--x", "depth", "--y", "test loss")
+    call = ("--x", "depth", "--y", "test loss", "--bootstrap", "50")
     assert told(tmp_path / "t.parquet", *call) == told(table, *call)
 
 
@@ -91,7 +91,9 @@ def test_formulas_are_arithmetic_on_columns(table: Path, formula: str) -> None:
 
 
 def test_forms_groups_and_left_out_rows(table: Path) -> None:
-    joint = told(table, "--x", "depth", "--x", "w=flop**0.5+seed", "--y", "loss", "--form", "joint")
+    joint = told(
+        table, "--x", "depth", "--x", "w=flop**0.5+seed", "--y", "loss", "--form", "joint", "--bootstrap", "20"
+    )
     assert list(joint["parameters"]) == ["E", "A_depth", "alpha_depth", "A_w", "alpha_w"]
     groups = told(table, "--x", "depth", "--y", "loss", "--group", "arch")["groups"]
     assert {name: one["n"] for name, one in groups.items()} == {"a": 14, "b": 14}
@@ -122,7 +124,6 @@ def test_plots_are_written_whole_and_alike(table: Path, tmp_path: Path, suffix: 
     assert len(pictures[0]) > 5000
 
 
-NESTED = "(" * 60 + "depth" + ")" * 60
 BAD: dict[str, tuple[list[str], str]] = {
     "no such column": (["--x", "width", "--y", "loss"], "--x: column 'width'"),
     "not a number": (["--x", "arch", "--y", "loss"], "--x: column 'arch' holds string"),

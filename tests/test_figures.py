@@ -17,6 +17,7 @@ from matplotlib.text import Text
 from jumpboard.artefacts.provenance import Provenance
 from jumpboard.artefacts.tables import read_table, write_table
 from jumpboard.claims.statistics import mean_interval, share_interval
+from jumpboard.configuration.plan import FITTED
 from jumpboard.errors import InputError
 from jumpboard.figures.correlation_maps import ordered, share_off_diagonal
 from jumpboard.figures.deepest_model import case_of
@@ -28,7 +29,7 @@ from jumpboard.figures.style import COLUMN, PAGE, SMALLEST_TEXT, depth_colour, n
 from planted_expansions import SCHEMAS as EXPANDED
 
 Rows = list[dict[str, Any]]
-DRAWN = [name for name, entry in FIGURES.items() if entry.table not in EXPANDED]
+DRAWN = [name for name, entry in FIGURES.items() if entry.table not in {*EXPANDED, *FITTED}]
 TRAINED = [name for name in DRAWN if FIGURES[name].table in ("metrics", "curves")]
 MEASURED = [name for name in DRAWN if name not in TRAINED]
 GRIDS: dict[str, dict[str, Any]] = {

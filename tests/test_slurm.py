@@ -84,7 +84,7 @@ class Stand:
         config: dict[str, Any] = copy.deepcopy(TINY)
         config["grid"] = [{**TINY["grid"][1], "product": {"depth": [2], "width": [4], "samples": [200]}}]
         config["expansions"] = [{**TINY["expansions"][0], "only": {"depth": [2]}}]
-        config |= {"widenings": [], "chains": []}
+        config |= {"widenings": [], "chains": [], "fits": []}
         config["resources"] = {
             "train_baseline": {"threads": 2, "mem_mb": 2500, "runtime": 45},
             "measure_gradients": {"threads": 1, "mem_mb": 3500, "runtime": 25},

@@ -93,6 +93,9 @@ TINY = {
             "steps": {"lowest": 0.01, "highest": 1, "count": 3}, "site": 0.5, "length": 2,
         },
     ],
+    "fits": [
+        {"dataset": "waves", "arch": "resmlp", "checkpoints": ["final"], "resamples": 20, "permutations": 2},
+    ],
 }  # fmt: skip
 INVENTORY = {
     "digits": {
