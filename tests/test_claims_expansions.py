@@ -30,7 +30,7 @@ from jumpboard.stages import evaluate_claims
 from planted_expansions import NET, SCHEMAS, blank, expansions, jumpboards, nets, planted, step_gains, widenings
 
 LEDGER: dict[str, Any] = yaml.safe_load((Path(__file__).parents[1] / "config/claims.yaml").read_text())
-ENTRIES = {claim: entry for claim, entry in LEDGER.items() if entry["checkpoints"] == ["reference"]}
+ENTRIES = {claim: entry for claim, entry in LEDGER.items() if entry["tables"][0] in SCHEMAS}
 DEPTHS, WIDTHS, SEEDS, SAMPLES = (1, 2, 4), (8, 16), (0, 1, 2, 3), 4000
 
 Rows = list[dict[str, Any]]
