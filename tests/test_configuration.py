@@ -74,6 +74,7 @@ BASE: dict[str, Any] = {
     "certificates": [{"dataset": "mnist1d", "arch": "resmlp", "losses": ["brier"], "delta": 0.05}],
     "resources": {"train_baseline": {"threads": 1}},
 }
+CAPS = {"spectral": 1.5, "frobenius": 3.0}
 NAN, INFINITY = math.nan, math.inf
 KEYWORDS = {
     *("$schema", "title", "description", "type", "enum", "properties", "required", "additionalProperties"),
@@ -183,7 +184,10 @@ def test_configs_of_the_checkout_have_folders_of_their_own() -> None:
         ("expansions.0.steps.count", 1, ["expansions[0].steps.count is 1", "at least 2"]),
         ("expansions.0.scratch", [1.5], ["expansions[0].scratch[0] is 1.5", "at most 1"]),
         ("expansions.0.training", "fast", ["expansions[0].training is 'fast'", "not defined", "resmlp, resnet"]),
-        ("expansions.0.reference", "init", ["expansions[0].reference"]),
+        ("expansions.0.reference", "begin", ["expansions[0].reference"]),
+        ("trainings.resmlp.caps", {"spectral": 1.5}, ["trainings.resmlp.caps lacks the key 'frobenius'"]),
+        ("trainings.resnet.caps", CAPS, ["trainings.resnet.caps does not cover resnet_bn", "without gain and bias"]),
+        ("nets.resmlp.eps", 0, ["nets.resmlp.eps is 0; accepted: more than 0"]),
         ("expansions.0.reference", "loss_1", ["expansions[0] has checkpoint 'loss_1'", "best_validation, final"]),
         ("expansions.0.dataset", "mnist5k", ["expansions[0] is of mnist5k/resmlp, which the grid lacks"]),
         ("expansions.0.only", {"depth": [3]}, ["expansions[0].only is {'depth': [3]}, which no cell"]),
@@ -201,6 +205,42 @@ def test_mistakes_are_refused_in_one_line(place: str, value: Any, parts: list[st
         config["nets"] = {1: value}
     text = refusal(config)
     assert all(part in text for part in parts), text
+
+
+@pytest.mark.parametrize("switch", ["gain", "bias"])
+def test_caps_are_for_nets_whose_leaves_they_all_cover(switch: str) -> None:
+    config = changed("trainings.resmlp.caps", CAPS)
+    load(config)
+    config["nets"]["resmlp"][switch] = True
+    assert "trainings.resmlp.caps does not cover resmlp; accepted: resmlp without gain and bias" in refusal(config)
+
+
+@pytest.mark.parametrize("caps", [None, {"spectral": 1.5, "frobenius": 2.0}])
+def test_an_expansion_keeps_the_caps_of_its_net(caps: dict[str, float] | None) -> None:
+    """Other caps would project the old net to another one before its training begins."""
+    config = changed("trainings.resmlp.caps", CAPS)
+    config["trainings"]["other"] = config["trainings"]["resmlp"] | {"caps": dict(CAPS)}
+    config["expansions"][0]["training"] = "other"
+    load(config)
+    config["trainings"]["other"].pop("caps")
+    config["trainings"]["other"] |= {"caps": caps} if caps else {}
+    text = refusal(config)
+    assert f"expansions[0].training is 'other' with caps {caps}; accepted: those of trainings.resmlp, {CAPS}" in text
+
+
+def test_widenings_have_no_caps_and_no_large_eps() -> None:
+    """Projection would change the drawn weights, and a large eps weighs more in a wider stream."""
+    config = changed("trainings.resmlp.caps", CAPS)
+    config["widenings"] = [
+        {"dataset": "mnist1d", "arch": "resmlp", "reference": "final", "training": "resmlp", "splits": {"test": 20}}
+        | {"factor": 2}
+    ]
+    config["expansions"] = []
+    assert "widenings[0].training is 'resmlp', which has caps" in refusal(config)
+    config["trainings"]["resmlp"].pop("caps")
+    load(config)
+    config["nets"]["resmlp"]["eps"] = 0.01
+    assert "cannot be widened: eps weighs more in the norm of a wider stream" in refusal(config)
 
 
 @pytest.mark.parametrize("value", [None, [], "text", 3])

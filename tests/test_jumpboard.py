@@ -51,7 +51,7 @@ def all_layers(net: Net, leaves: Leaves) -> dict[int, Tensor]:
 
 def plus(net: Net, z: Tensor, zeta: Tensor) -> Tensor:
     """J_Norm(z)' zeta, position by position, from the Jacobian of the norm."""
-    if not isinstance(net, ResMLP) or net.gain:
+    if not isinstance(net, ResMLP) or net.gain or net.eps > 1e-6:
         return zeta
     norm = {"rms": functional.rms_norm, "layer": functional.layer_norm}[net.norm]
     out = torch.empty_like(zeta)

@@ -28,7 +28,7 @@ OPTIONS = ("radius", "width", "depth", "sharpness", "teacher_seed")
 EPS = 0.01
 ROWS = 2**16  # of a stream
 INPUTS, POPULATION = 0, 1  # streams of a seed
-SAMPLES = 2**20  # that the Bayes risk is a mean over
+SAMPLES = 2**21  # that the Bayes risk is a mean over
 LEAST = 0.99  # of all Gaussian inputs lie within the radius
 
 
@@ -67,12 +67,14 @@ def probabilities(teacher: list[np.ndarray], x: np.ndarray) -> np.ndarray:
     for w1, w2 in zip(blocks[::2], blocks[1::2], strict=True):
         z = _normalised(z + np.maximum(z @ w1.T, 0) @ w2.T)
     logits = z @ head.T
-    exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return exponentials / exponentials.sum(axis=1, keepdims=True)
+    exponentials: np.ndarray = np.exp(logits - logits.max(axis=1, keepdims=True))
+    exponentials /= exponentials.sum(axis=1, keepdims=True)
+    return exponentials
 
 
 def _normalised(z: np.ndarray) -> np.ndarray:
-    return z / np.sqrt(np.square(z).mean(axis=1, keepdims=True) + EPS)
+    normalised: np.ndarray = z / np.sqrt(np.square(z).mean(axis=1, keepdims=True) + EPS)
+    return normalised
 
 
 def _generator(seed: int, stream: int, chunk: int) -> np.random.Generator:

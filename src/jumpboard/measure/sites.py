@@ -24,7 +24,7 @@ from jumpboard.measure.moments import FloatArray, Moments, Value, centre, plug_i
 from jumpboard.measure.streaming import MomentState
 from jumpboard.nets.base import Leaves, Net, Site
 
-BATCH = 1000
+BATCH = 4000
 NUMBERS = 2**20
 
 
