@@ -31,9 +31,7 @@ from planted_expansions import NET, SCHEMAS, blank, expansions, jumpboards, nets
 
 LEDGER: dict[str, Any] = yaml.safe_load((Path(__file__).parents[1] / "config/claims.yaml").read_text())
 ENTRIES = {
-    claim: entry
-    for claim, entry in LEDGER.items()
-    if entry["checkpoints"] == ["reference"] and "betas" not in entry["tables"]
+    claim: entry for claim, entry in LEDGER.items() if entry["tables"][0] in SCHEMAS and "betas" not in entry["tables"]
 }
 DEPTHS, WIDTHS, SEEDS, SAMPLES = (1, 2, 4), (8, 16), (0, 1, 2, 3), 4000
 

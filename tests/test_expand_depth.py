@@ -47,6 +47,7 @@ SPEC = {
     "splits": {"train": 100, "test": 1000, "fresh": 120},
     "steps": {"lowest": 1e-3, "highest": 1, "count": 4},
     "scratch": [0.5],
+    "keep_nets": False,
 }
 BUDGET = {"steps": 6, "evaluate_every": 3, "state_every": 2, "checkpoints": {"steps": [2], "losses": [5.0]}}
 CONTROLS = {"random", "orthogonal", "shuffled"}
@@ -65,6 +66,7 @@ class Expanded:
     @property
     def outputs(self) -> dict[str, Path]:
         patterns = {one.name: paths.cell_table("expand_depth", one.name) for one in SCHEMAS}
+        patterns |= {"checkpoints": paths.cell_checkpoints("expand_depth")}
         return {name: self.cell.root / paths.filled(pattern, self.cell.params) for name, pattern in patterns.items()}
 
     @property

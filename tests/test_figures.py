@@ -26,10 +26,11 @@ from jumpboard.figures.registry import FIGURES, figure_module
 from jumpboard.figures.signal_trends import matched_loss, relative_site
 from jumpboard.figures.square_axis import log_ticks, square_axis
 from jumpboard.figures.style import COLUMN, PAGE, SMALLEST_TEXT, depth_colour, new_figure, save, width_colour
+from planted_certificates import SCHEMAS as CERTIFIED
 from planted_expansions import SCHEMAS as EXPANDED
 
 Rows = list[dict[str, Any]]
-DRAWN = [name for name, entry in FIGURES.items() if entry.table not in {*EXPANDED, *FITTED}]
+DRAWN = [name for name, entry in FIGURES.items() if entry.table not in {*EXPANDED, *CERTIFIED, *FITTED}]
 TRAINED = [name for name in DRAWN if FIGURES[name].table in ("metrics", "curves")]
 MEASURED = [name for name in DRAWN if name not in TRAINED]
 GRIDS: dict[str, dict[str, Any]] = {

@@ -27,7 +27,7 @@ class BoundedLoss:
 
 
 def brier(log_p: Tensor, own: Tensor) -> Tensor:
-    return log_p.exp().square_().sum(0) - 2 * own.exp() + 1
+    return log_p.exp().square().sum(0) - 2 * own.exp() + 1
 
 
 def clipped_cross_entropy(log_p: Tensor, own: Tensor) -> Tensor:
