@@ -507,6 +507,21 @@ def test_pipes_folders_and_links_in_place_of_files_are_not_opened(copied: Path) 
     }
 
 
+def test_pipe_that_the_manifest_does_not_list_is_not_opened(copied: Path) -> None:
+    """The config says that there is a table; a manifest that is silent about it must not lead a reader there."""
+    results = copied / RESULTS
+    manifest = results / paths.MANIFEST
+    listed = json.loads(manifest.read_text())
+    del listed["results"][METRICS]
+    manifest.write_text(json_text(listed))
+    rehash(copied)
+    (results / METRICS).unlink()
+    os.mkfifo(results / METRICS)
+    found = faults(copied)
+    assert found.pop(f"results/{METRICS}") == "in the config's grid, but not in the manifest"
+    assert set(found) == {"results/collect/metrics/mnist1d/resmlp.parquet"}, "nothing vouches for its parent"
+
+
 @pytest.mark.parametrize("name", [paths.CONFIG, paths.MANIFEST])
 def test_pipe_in_place_of_a_json_file_is_not_opened(copied: Path, capsys: Any, name: str) -> None:
     """These are read before anything else."""

@@ -28,6 +28,7 @@ from jumpboard.audit.run import (
     Run,
     figures_beside,
     inner_folders,
+    key,
     open_configuration,
     open_folders,
 )
@@ -103,13 +104,10 @@ def opened(results: Path, figures: Path | None, report: Report) -> Run | None:
     report.fail(told)
     newer = {fault.file for fault in told if fault.reason == OLDER}
     here = {name: str(folders.results / name) for name in listed}
-    run = replace(
-        run,
-        digests={name: either[name] - ({listed[name]["sha256"]} if here[name] in newer else set()) for name in listed},
-        damaged=frozenset(
-            f"{place}/{name}" for place, name in faults if str(folders.places[place] / name) not in newer
-        ),
-    )
+    strange = {f"{place}/{name}" for place, name in faults if str(folders.places[place] / name) not in newer}
+    strange |= {key(one) for one in run.artefacts if one.path not in folders.listed.get(one.place, {})}
+    digests = {name: either[name] - ({listed[name]["sha256"]} if here[name] in newer else set()) for name in listed}
+    run = replace(run, digests=digests, damaged=frozenset(strange))
     report.fail(of_another_config(folders, run.artefacts))
     report.fail(unlisted(folders, list(inner_folders(folders, config))))
     report.not_shipped += sorted(folders.not_shipped)

@@ -49,7 +49,7 @@ class Folders:
 @dataclass(frozen=True)
 class Run:
     """A run whose config could be read. `digests` holds the SHA-256 that each result may be known by, `damaged` the
-    files (by place and path) that are not what the manifest lists, of which nothing is asked but their bytes."""
+    files (by place and path) that are not what the manifest lists, or that it does not list: they are not opened."""
 
     folders: Folders
     configuration: Configuration
