@@ -235,7 +235,7 @@ def test_widenings_have_no_caps_and_no_large_eps() -> None:
         {"dataset": "mnist1d", "arch": "resmlp", "reference": "final", "training": "resmlp", "splits": {"test": 20}}
         | {"factor": 2}
     ]
-    config["expansions"] = []
+    config["expansions"], config["certificates"] = [], []
     assert "widenings[0].training is 'resmlp', which has caps" in refusal(config)
     config["trainings"]["resmlp"].pop("caps")
     load(config)
