@@ -37,18 +37,23 @@ def listed_faults(folders: Folders) -> Faults:
 
 
 def unlisted(folders: Folders, others: Sequence[Path]) -> Iterator[Fault]:
-    """Files in the run's folders that no manifest lists, but for those of running trainings, the released run, and
-    `others`: folders of the run that lie in one another."""
+    """Files in the run's folders that no manifest lists, but for those of running trainings, the released run, the
+    report, and `others`: folders of the run that lie in one another."""
     known = {*folders.listed.get("results", {}), *folders.records, RECORDS_MANIFEST}
     for place, root in folders.places.items():
         names = known if place == "results" else set(folders.listed.get("figures", {}))
         left_out = {root / paths.RESUME, root / paths.RELEASED, *others}
+        made_of_it = root / paths.REPORT
         for folder, below, files in os.walk(root):
             below[:] = sorted(name for name in below if Path(folder, name) not in left_out)
             links = [name for name in below if Path(folder, name).is_symlink()]
             for name in sorted([*files, *links]):
                 path = Path(folder, name)
-                if path.relative_to(root).as_posix() not in names and not _drawn_again(path, root):
+                if (
+                    path.relative_to(root).as_posix() not in names
+                    and path != made_of_it
+                    and not _drawn_again(path, root)
+                ):
                     yield Fault(str(path), "not listed in the manifest")
 
 

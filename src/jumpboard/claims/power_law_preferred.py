@@ -18,10 +18,11 @@ import numpy as np
 from jumpboard.claims.base import CONTRADICTED, INCONCLUSIVE, SUPPORTED, Null, Ruling
 from jumpboard.claims.observations import Observations, Row
 from jumpboard.claims.statistics import FloatArray, Interval
-from jumpboard.theory.comparison import preferred
+from jumpboard.theory.comparison import CLEAR, preferred
 
 COLUMNS = ("{value}", "test_loss")
 BY_SAMPLES = True
+SUPPORTING = (CLEAR, None)
 STATISTIC = "AICc of the best rival minus that of the power law, summed over fits"
 LAW = "power"
 

@@ -22,6 +22,7 @@ from jumpboard.claims.statistics import Interval
 
 COLUMNS = ("{value}", "{value}_failure", "{value}_promised", "{value}_violated", "{value}_informed", "{value}_reversed")
 BY_SAMPLES = False
+SUPPORTING = (0.0, None)
 STATISTIC = "largest test loss of the old net minus the bound over the expansions of a net, mean over nets"
 REJECTED = 0.01
 

@@ -16,6 +16,7 @@ from jumpboard.theory.power_law import AGREE, CURVE, DISAGREE, SLOPE
 
 COLUMNS = ("chain_loss", "chain_signal")
 BY_SAMPLES = True
+SUPPORTING = (None, None)  # a difference of 0 is neither side of anything
 STATISTIC = "beta by the slope minus beta by the curve, mean over chains"
 
 
