@@ -182,7 +182,9 @@ def test_every_figure_has_its_caption_claims_table_and_digest(
         assert caption < told.index(f"Drawn from {source}, SHA-256 {sha256_of(run / 'results' / source)}")
     shown = text[text.index("gain over training on width: mnist1d, resmlp") :].split("Drawn from")[0]
     assert re.search(r"Claims: widening_beats_training_on ●.supported", shown)
-    assert "Claims:" not in text[text.index("chain: mnist1d, resmlp") :].split("Drawn from")[0]
+    shown = text[text.index("chain: mnist1d, resmlp") :].split("Drawn from")[0]
+    assert re.search(r"Claims: two_betas_agree .{1,3}not evaluated", shown)
+    assert "Claims:" not in text[text.index("learning curves: mnist1d, resmlp") :].split("Drawn from")[0]
 
 
 def test_environment_and_cost_are_those_of_headers_and_records(parts: tuple[Reader, dict[str, bytes]]) -> None:
