@@ -14,7 +14,8 @@ from jumpboard.artefacts.job import parse
 from jumpboard.artefacts.provenance import Provenance
 from jumpboard.artefacts.tables import Column, Schema, read_header, read_table, write_table
 from jumpboard.claims.ledger import evaluate
-from jumpboard.configuration.load import read_yaml
+from jumpboard.configuration.load import load, read_yaml
+from jumpboard.configuration.plan import Plan
 from jumpboard.configuration.validation import checkout
 from jumpboard.errors import InputError
 from jumpboard.figures.registry import FIGURES, figure_module
@@ -22,6 +23,7 @@ from jumpboard.figures.style import save
 from jumpboard.schemas.betas import BETAS
 from jumpboard.schemas.card import CARD
 from jumpboard.schemas.chain import CHAIN
+from jumpboard.schemas.claims import CLAIMS
 from jumpboard.schemas.fits import FITS
 from jumpboard.schemas.fitted import FITTED
 from jumpboard.schemas.fitted_chain import FITTED_CHAIN
@@ -31,6 +33,8 @@ from jumpboard.theory.chain_records import chain_records
 from jumpboard.theory.fit_records import fit_records
 from jumpboard.theory.power_law import excess_risk
 from planted_expansions import blank
+from test_configuration import changed
+from test_configuration import refusal as refusal_of
 from test_figures import assert_readable
 
 Row = dict[str, Any]
@@ -265,8 +269,6 @@ def verdicts(tables: Mapping[str, list[Row]], claim: str) -> list[Row]:
 
 
 def write_ok(rows: list[Row]) -> None:
-    from jumpboard.schemas.claims import CLAIMS
-
     for row in rows:
         assert set(row) == {column.name for column in CLAIMS.columns}
         assert row["estimate"] is None or np.isfinite(row["estimate"])
@@ -320,6 +322,39 @@ def test_a_removed_seed_is_named_and_a_table_without_the_net_is_said(made: Made)
     assert (row["verdict"], row["missing"]) == ("not evaluated", "depth 4, width 16, samples 40000, seed 2")
     (row,) = verdicts({"chain": chains(), "betas": []}, "two_betas_agree")
     assert (row["verdict"], row["reason"]) == ("not evaluated", "the config fits no such law")
+
+
+# What a config is told
+
+BLOCK = {"dataset": "digits", "arch": "resnet_bn", "checkpoints": ["final"], "resamples": 200, "permutations": 20}
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"arch": "resmlp"}, "config: fits[0] is of digits/resmlp, which the grid lacks; accepted: "),
+        ({"checkpoints": ["step_3"]}, "config: fits[0] has checkpoint 'step_3'; accepted: those of trainings."),
+        ({"resamples": 3}, "config: fits[0].resamples is 3; accepted: at least 20"),
+        ({"seed": 3}, "key 'seed' in 'fits[0]' is not known"),
+    ],
+    ids=str,
+)
+def test_a_config_is_told_before_any_job_runs(change: Row, named: str) -> None:
+    assert named in refusal_of(changed("fits", [BLOCK | change]))
+
+
+def test_only_its_own_block_reruns_a_fit() -> None:
+    """Resamples of one net are not those of another, and a name of a net is no parameter of the training."""
+    plans = [Plan(load(changed("fits", [BLOCK | {"resamples": count}]))) for count in (100, 200)]
+    keys = {"table": "fits", "dataset": "digits", "arch": "resnet_bn"}
+    fits = [plan.params("fit_power_law", keys)["fit"] for plan in plans]
+    assert [fit["resamples"] for fit in fits] == [100, 200]
+    assert set(fits[0]) == {"checkpoints", "resamples", "permutations"}
+    listed = {one.path for one in plans[0].artefacts() if one.rule == "fit_power_law"}
+    assert listed == {f"fit_power_law/{table}/digits/resnet_bn.parquet" for table in SCHEMAS}
+    drawn = {one.keys["figure"] for one in plans[0].artefacts() if one.rule == "draw_figure"}
+    assert {"power_law_fits", "extrapolation", "rival_laws"} <= drawn
+    assert "two_betas" not in drawn  # the config has no chains
 
 
 def test_planted_rows_fit_their_schemas(tmp_path: Path) -> None:
