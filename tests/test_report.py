@@ -254,12 +254,12 @@ def lose_a_table(root: Path) -> str:
 def change_a_verdict(root: Path) -> str:
     table = root / "results" / paths.CLAIMS
     table.write_bytes(table.read_bytes()[:-1])
-    return "differs from its SHA-256"
+    return "differs from its manifest entry"
 
 
 def change_a_record(root: Path) -> str:
     write_json(root / "results" / paths.RECORDS / "train_baseline.json", record("train_baseline", 1.0))
-    return "differs from its SHA-256"
+    return "differs from its manifest entry"
 
 
 def draw_from_another_table(root: Path) -> str:
