@@ -77,7 +77,7 @@ def test_terms_add_up_to_the_margin() -> None:
         assert own["margin"] == pytest.approx(0.3 if row_of == "A" else 0.15)
         assert own["price"] == pytest.approx(-0.2 if row_of == "A" else -0.4)
         assert own["jumpboard"] + own["training"] + own["price"] == pytest.approx(own["margin"])
-    assert {(row["expansions"], row["promised"], row["violated"]) for row in rows} == {(12, 12, 0), (18, 18, 0)}
+    assert {(row["expansions"], row["promised"], row["violated"]) for row in rows} == {(6, 6, 0), (9, 9, 0)}
 
 
 def test_the_map_is_that_of_the_largest_constant() -> None:

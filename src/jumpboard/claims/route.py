@@ -47,7 +47,7 @@ def judge(seen: Observations) -> Ruling:
         )
     if np.isfinite(margin).all() and (informed > 0).all(axis=0).any():
         return Ruling(SUPPORTED, "", main, intervals)
-    return Ruling(INCONCLUSIVE, "vacuous: in no cell is the bound below the old net's test loss", main, intervals)
+    return Ruling(INCONCLUSIVE, "vacuous: in no cell are all seeds informed", main, intervals)
 
 
 def named(seen: Observations) -> list[str]:
