@@ -19,7 +19,7 @@ from jumpboard.figures.expanded import BLUE, VERMILION, nothing_expanded
 from jumpboard.figures.measured import rows_of_net
 from jumpboard.figures.panels import headline, legend_below, panel_figure
 from jumpboard.figures.style import GREY, styled
-from jumpboard.schemas.keys import CELL, LOSS
+from jumpboard.schemas.keys import ARM, CELL, LOSS
 
 Row = Mapping[str, Any]
 
@@ -30,7 +30,11 @@ RUNGS = {
     "bernstein": "Bernstein, fixed nets",
     "step_grid": "Bernstein, grid of steps",
 }
-ARMS = ("jumpboard_all", "jumpboard")
+ARMS = {
+    "jumpboard_all": ("o", "all parameters trained"),
+    "jumpboard_block": ("s", "block alone"),
+    "jumpboard": ("D", "jumpboard"),
+}
 LOSSES = {"brier": "Brier score", "cross_entropy": "clipped cross-entropy"}
 
 SCHEMA = Schema(
@@ -39,6 +43,7 @@ SCHEMA = Schema(
     (
         *CELL,
         LOSS,
+        ARM,
         Column("rung", "string", "-", "certificate", key=True),
         Column("slack", "float64", "loss", "smallest gain certified, median; null where not applicable", nullable=True),
         Column("gain", "float64", "loss", "gain that the slack is taken off, median; null likewise", nullable=True),
@@ -48,7 +53,7 @@ SCHEMA = Schema(
 )
 CAPTION = (
     "The smallest gain that each certificate can prove with the samples at hand (filled) beside the gain of the "
-    "expansions (open), all parameters trained, median over seeds and sites; one line per net, one panel per bounded "
+    "expansions (open), median over seeds and sites; one line per net and arm, one panel per bounded "
     "loss, at the largest number of training samples. Blue where most gains are certified. The paper's routes bound "
     "all nets of a class; limits for fixed nets need test samples only; the grid of steps is about the jumpboard "
     "before training. Where Route A fails too often to promise anything is in the figure of its terms."
@@ -59,17 +64,16 @@ def plotted(rows: Sequence[Row], dataset: str, arch: str) -> list[dict[str, Any]
     """Rows of `ladder` -> rows of `SCHEMA`."""
     groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for row in rows_of_net("ladder", rows, dataset, arch):
-        if row["arm"] in ARMS:
-            groups[row["depth"], row["width"], row["samples"], row["loss"], row["rung"]].append(row)
+        groups[row["depth"], row["width"], row["samples"], row["loss"], row["arm"], row["rung"]].append(row)
     table = []
-    for (depth, width, samples, loss, rung), all_of in sorted(groups.items()):
+    for (depth, width, samples, loss, arm, rung), all_of in sorted(groups.items()):
         own = [row for row in all_of if row["slack"] is not None]
         numbers: dict[str, Any] = dict.fromkeys(("slack", "gain", "certified"))
         if own:
             numbers = {name: float(np.median([row[name] for row in own])) for name in ("slack", "gain")}
             numbers["certified"] = float(np.mean([row["gain"] > row["slack"] for row in own]))
         key = {"dataset": dataset, "arch": arch, "depth": depth, "width": width, "samples": samples}
-        table.append(key | {"loss": loss, "rung": rung, **numbers, "n": len(own)})
+        table.append(key | {"loss": loss, "arm": arm, "rung": rung, **numbers, "n": len(own)})
     return table
 
 
@@ -96,8 +100,9 @@ def draw(rows: Sequence[Row]) -> Figure:
         legend_below(
             figure,
             [
-                Line2D([], [], color=GREY, marker="o", ls="", label="smallest gain that is certified"),
-                Line2D([], [], color=GREY, marker="o", mfc="white", ls="", label="gain"),
+                Line2D([], [], color=GREY, marker="o", ls="", label="filled: smallest gain that is certified"),
+                Line2D([], [], color=GREY, marker="o", mfc="white", ls="", label="open: gain"),
+                *(Line2D([], [], color=GREY, marker=one, ls="", label=name) for one, name in ARMS.values()),
                 Line2D([], [], color=BLUE, label="certified"),
                 Line2D([], [], color=VERMILION, label="not certified"),
             ],
@@ -115,8 +120,8 @@ def _rung(axes: Axes, y: float, rows: Sequence[Row]) -> None:
         colour = BLUE if row["certified"] > 0.5 else VERMILION
         if row["gain"] > 0:
             axes.plot([row["slack"], row["gain"]], [height, height], color=colour, lw=1.0, zorder=1)
-            axes.plot([row["gain"]], [height], "o", color=colour, mfc="white", zorder=2)
-        axes.plot([row["slack"]], [height], "o", color=colour, zorder=3)
+            axes.plot([row["gain"]], [height], ARMS[row["arm"]][0], color=colour, mfc="white", zorder=2)
+        axes.plot([row["slack"]], [height], ARMS[row["arm"]][0], color=colour, zorder=3)
 
 
 def _headline(rows: Sequence[Row], loss: str) -> str:
