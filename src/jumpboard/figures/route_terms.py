@@ -56,10 +56,10 @@ SCHEMA = Schema(
 )
 CAPTION = (
     "Terms of the paper's two bounds on the test loss of expanded nets, by net, one panel per route (A, B), arm and "
-    "bounded loss, at the largest number of training samples: test loss of the old net minus the bound (black) is the "
-    "gain of the jumpboard and of training less the price of bounding a whole class of nets. Bars: mean over seeds, each averaged "
-    "over sites, with all parameters trained and with the new block alone; whiskers: two-sided 90 % t intervals. Above "
-    "0 the bound promises a gain. Void: stated failure above 3 delta."
+    "bounded loss, at the largest number of training samples: test loss of the old net minus the bound (black) is the"
+    " gain of the jumpboard and of training less the price of bounding a whole class of nets. Bars: mean over seeds, "
+    "each averaged over sites, with all parameters trained and with the new block alone; whiskers: two-sided 90 % t "
+    "intervals. Above 0 the bound promises a gain. Void: stated failure above 3 delta."
 )
 
 
