@@ -21,9 +21,9 @@ from jumpboard.artefacts.job import run_stage, write_json
 from jumpboard.artefacts.tables import METADATA_KEY, write_parquet
 from jumpboard.artefacts.verification import stored_header
 from jumpboard.configuration.load import load, merged, read_yaml, resolve
-from jumpboard.configuration.plan import COLLECTED, Artefact, Plan
+from jumpboard.configuration.plan import COLLECTED, Artefact, Plan, table_place
 from jumpboard.configuration.selection import SECTIONS
-from jumpboard.figures.registry import FIGURES
+from jumpboard.figures.registry import figure_entry
 from jumpboard.stages.evaluate_claims import TABLES
 from jumpboard.stages.write_manifest import entry
 from test_workflow import ORIGIN, ROOT, SHORT
@@ -49,7 +49,12 @@ SMALL: dict[str, Any] = {
             "splits": {"test": 60, "fresh": 60}, "pool": 20, "permutations": 1, "heat_maps": [0.5],
         },
     ],
-    "expansions": [{**GROWN, "scratch": [1], "splits": {"train": 60, "test": 60, "fresh": 60}, "steps": STEPS}],
+    "expansions": [
+        {
+            **GROWN, "scratch": [1], "splits": {"train": 60, "test": 60, "fresh": 60}, "steps": STEPS,
+            "keep_nets": True,
+        },
+    ],
     "widenings": [{**GROWN, "splits": {"test": 60}, "factor": 2}],
     "chains": [
         {
@@ -57,6 +62,8 @@ SMALL: dict[str, Any] = {
             "steps": STEPS, "site": 0.5, "length": 2,
         },
     ],
+    "certificates": [{**NET, "only": {"depth": [2], "width": [4]}, "losses": ["brier"], "delta": 0.05}],
+    "fits": [{**NET, "checkpoints": ["final"], "resamples": 20, "permutations": 1}],
 }  # fmt: skip
 INVENTORY = {
     "mnist1d": {
@@ -70,10 +77,14 @@ INPUTS: dict[str, Callable[[Plan, Mapping[str, Any]], dict[str, str]]] = {
     "prepare_fresh": lambda plan, keys: {"base": _splits(keys)},
     "train_baseline": lambda plan, keys: {"splits": _splits(keys)},
     "collect": lambda plan, keys: {"config": paths.CONFIG},
-    "draw_figure": lambda plan, keys: {"table": _collected(FIGURES[keys["figure"]].table, keys)},
+    "fit_power_law": lambda plan, keys: {
+        **{name: _read(name, keys) for name in ("metrics", "chain") if plan.cells(COLLECTED[name])},
+        "card": _card(keys),
+    },
+    "draw_figure": lambda plan, keys: {"table": _read(figure_entry(keys["figure"]).table, keys)},
     "evaluate_claims": lambda plan, keys: {
         "config": paths.CONFIG,
-        **{f"{schema.name}_0": _collected(schema.name, NET) for schema, rule in TABLES if plan.cells(rule)},
+        **{f"{schema.name}_0": _read(schema.name, NET) for schema, _ in TABLES if plan.nets_of(schema.name)},
     },
 }
 
@@ -82,8 +93,13 @@ def _splits(keys: Mapping[str, Any]) -> str:
     return paths.filled(paths.dataset_table("prepare_dataset", "splits"), keys)
 
 
-def _collected(table: str, keys: Mapping[str, Any]) -> str:
-    return paths.filled(paths.COLLECTED, {**keys, "table": table})
+def _card(keys: Mapping[str, Any]) -> str:
+    return paths.filled(paths.dataset_table("describe_dataset", "card"), keys)
+
+
+def _read(table: str, keys: Mapping[str, Any]) -> str:
+    """Where figures, fits and claims read a table from."""
+    return paths.filled(table_place(table), {**keys, "table": table})
 
 
 def _inputs(plan: Plan, rule: str, keys: Mapping[str, Any]) -> dict[str, Path]:
@@ -93,6 +109,9 @@ def _inputs(plan: Plan, rule: str, keys: Mapping[str, Any]) -> dict[str, Path]:
         found = {"base": _splits(keys), "checkpoints": paths.filled(paths.cell_checkpoints("train_baseline"), keys)}
         if "fresh" in plan.asked(rule, plan.cell(keys)):
             found["fresh"] = paths.filled(paths.dataset_table("prepare_fresh", "rows"), keys)
+        if rule == "certify":
+            expanded = paths.filled(paths.cell_checkpoints("expand_depth"), keys)
+            found |= {"card": _card(keys), "expanded": expanded}
     else:
         found = INPUTS[rule](plan, keys)
     return {name: RESULTS / path for name, path in found.items()}
@@ -209,4 +228,4 @@ def collected_from(place: Path, table: str) -> None:
     rows = [row for path in files for row in pq.ParquetFile(path).read().to_pylist()]
     keys = ("dataset", "arch", "depth", "width", "samples", "seed", "checkpoint")
     ordered = sorted(rows, key=lambda row: tuple(row[name] for name in keys))
-    with_rows(results / _collected(table, NET), lambda old: ordered)
+    with_rows(results / _read(table, NET), lambda old: ordered)

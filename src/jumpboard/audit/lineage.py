@@ -40,6 +40,7 @@ READS: dict[str, tuple[str, ...]] = {
     "train_baseline": (SPLITS,),
     **dict.fromkeys(SECTIONS, (SPLITS, TRAINED)),
     "certify": (SPLITS, TRAINED, CARD, EXPANDED),
+    "fit_power_law": (source_kind("metrics"), source_kind("chain"), CARD),
     "evaluate_claims": (paths.CONFIG, *(source_kind(schema.name) for schema, _ in TABLES)),
 }
 FACTS = {"schema": str, "code": str, "config": str, "parents": dict, "seeds": list, "device": str, "versions": dict}

@@ -1,23 +1,25 @@
 """Which rows a cell's table must have: its keys after those of the cell, from the run's config.
 
-Measured checkpoints and expanded references are those that a seed has reached (`ancestry.kept`). Heat maps have the
+Measured checkpoints and expanded references are those that a seed has reached (`members.kept`). Heat maps have the
 upper triangle of as many units as `covariance` has there.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from jumpboard.audit.ancestry import Pairs, kept
+from jumpboard.audit.members import BEGUN_AT_JUMPBOARDS, Pairs, kept
 from jumpboard.audit.run import Run
 from jumpboard.configuration.grid import Cell
 from jumpboard.configuration.plan import COLLECTED
 from jumpboard.configuration.selection import SECTIONS, block_of
 
 Keys = tuple[Any, ...]
+LACKING, EXTRA = "lacks {} rows that the config asks for", "has {} rows that the config does not ask for"
 DIRECTIONS = ("steepest", "random", "orthogonal", "shuffled")
-EXPANDED = ("jumpboard_all", "jumpboard_block", "zero_all", "zero_block")
+EXPANDED = (*BEGUN_AT_JUMPBOARDS, "zero_all", "zero_block")
+RUNGS = (("route_a", "population"), ("route_b", "train"), ("bernstein", "train"), ("hoeffding", "train"))
 WIDENED = ("widened", "trained_on", "scratch")
 
 
@@ -94,6 +96,19 @@ def chain(one: Asked) -> Iterable[Keys]:
     return product(one.seeds, range(one.block["length"] + 1))
 
 
+def routes(one: Asked) -> Iterable[Keys]:
+    bounds = (("population", "A"), ("train", "B"))
+    places = product(one.seeds, one.sites, BEGUN_AT_JUMPBOARDS, bounds, one.block["losses"])
+    return ((seed, site, arm, *bound, loss) for seed, site, arm, bound, loss in places)
+
+
+def ladder(one: Asked) -> Iterable[Keys]:
+    rungs = [(arm, *rung) for arm, rung in product(BEGUN_AT_JUMPBOARDS, RUNGS)]
+    rungs.append(("jumpboard", "step_grid", "train"))
+    places = product(one.seeds, one.sites, rungs, one.block["losses"])
+    return ((seed, site, arm, rung, loss, kind) for seed, site, (arm, rung, kind), loss in places)
+
+
 def _measured_splits(one: Asked) -> list[str]:
     return [split for split in one.block["splits"] if split in ("train", "test", "fresh")]
 
@@ -110,7 +125,16 @@ EXPECTED: dict[str, Callable[[Asked], Iterable[Keys]]] = {
     "expansion": expansion,
     "widening": widening,
     "chain": chain,
+    "routes": routes,
+    "ladder": ladder,
 }
+
+
+def told(rule: str, cell: Cell, config: Mapping[str, Any]) -> dict[str, Any]:
+    """What the config says is done to a cell; certificates are about what the expansion in depth is told to do."""
+    rules = ("expand_depth", rule) if rule == "certify" else (rule,)
+    blocks = [block_of(one, cell, config) or {} for one in rules if one in SECTIONS]
+    return {name: value for block in blocks for name, value in block.items()}
 
 
 def row_fault(run: Run, table: str, cell: Cell, found: set[Keys], units: Callable[[int, int], int]) -> str:
@@ -120,7 +144,7 @@ def row_fault(run: Run, table: str, cell: Cell, found: set[Keys], units: Callabl
     checked. A checkpoint that a seed may not have reached must be there or not as a whole.
     """
     rule = COLLECTED[table]
-    block = (block_of(rule, cell, run.configuration.config) or {}) if rule in SECTIONS else {}
+    block = told(rule, cell, run.configuration.config)
     named = block.get("checkpoints") or [block.get("reference")]
     certain, possible = (
         {pair for pair in pairs if pair[1] in named or rule not in SECTIONS} for pairs in kept(run, cell)
@@ -130,17 +154,15 @@ def row_fault(run: Run, table: str, cell: Cell, found: set[Keys], units: Callabl
     else:
         pairs = certain | {pair for pair in possible if pair[0] in {key[0] for key in found}}
     if table not in EXPECTED:
-        lacking, extra = {(seed,) for seed, _ in pairs} - {key[:1] for key in found}, set()
-    else:
-        recipe = run.configuration.config["trainings"][cell.training]
-        wanted = set(EXPECTED[table](Asked(cell, block, recipe, pairs, units)))
-        lacking, extra = wanted - found, found - wanted
-    if lacking:
-        return f"lacks {len(lacking)} rows that the config asks for, first {_words(min(lacking, key=str))}"
-    return (
-        f"has {len(extra)} rows that the config does not ask for, first {_words(min(extra, key=str))}" if extra else ""
-    )
+        seeds = {(seed,) for seed, _ in pairs}
+        return keys_fault(seeds, seeds & {key[:1] for key in found})
+    recipe = run.configuration.config["trainings"][cell.training]
+    return keys_fault(set(EXPECTED[table](Asked(cell, block, recipe, pairs, units))), found)
 
 
-def _words(key: Keys) -> str:
-    return "/".join(map(str, key))
+def keys_fault(wanted: Set[Keys], found: Set[Keys]) -> str:
+    """The first row that a table lacks or should not have; empty where it has those that are wanted."""
+    for rows, what in ((wanted - found, LACKING), (found - wanted, EXTRA)):
+        if rows:
+            return f"{what.format(len(rows))}, first {'/'.join(map(str, min(rows, key=str)))}"
+    return ""

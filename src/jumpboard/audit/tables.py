@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 
 from jumpboard.artefacts import paths
 from jumpboard.artefacts.tables import Schema, read_table
-from jumpboard.audit.rows import row_fault
+from jumpboard.audit.fits import wanted_rows
+from jumpboard.audit.rows import keys_fault, row_fault
 from jumpboard.audit.run import Run
 from jumpboard.configuration.plan import COLLECTED, Artefact
 from jumpboard.configuration.selection import RULES
@@ -79,6 +80,8 @@ def table_fault(run: Run, one: Artefact) -> str:
         if strange:
             return f"column '{name}' holds {sorted(strange)[0]} in a table of {one.keys[name]}"
     broken = _identity_fault(table, schema.name) if one.rule != "draw_figure" else ""
+    if one.rule == "fit_power_law" and not broken:
+        return keys_fault(wanted_rows(run, schema.name, one), {key[2:] for key in keys})
     if broken or one.rule not in RULES:
         return broken
     cell = run.plan.cell(one.keys)

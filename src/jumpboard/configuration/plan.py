@@ -264,9 +264,10 @@ class Plan:
                 keys = {"table": table, "dataset": dataset, "arch": arch}
                 yield Artefact("results", paths.filled(paths.COLLECTED, keys), "collect", keys)
             if (dataset, arch) in self.fitted():
+                keys = {"dataset": dataset, "arch": arch}
                 for table in FITTED:
-                    keys = {"table": table, "dataset": dataset, "arch": arch}
-                    yield Artefact("results", paths.filled(paths.FITTED, keys), "fit_power_law", keys)
+                    path = paths.filled(paths.FITTED, {"table": table, **keys})
+                    yield Artefact("results", path, "fit_power_law", keys)
                 tables += [table for table, rule in FITTED.items() if self.cells(rule, dataset, arch)]
             for figure in (name for name, entry in FIGURES.items() if entry.table in tables):
                 keys = {"figure": figure, "dataset": dataset, "arch": arch}
