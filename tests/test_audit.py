@@ -11,32 +11,43 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 from jumpboard.artefacts import paths
 from jumpboard.artefacts.checkpoints import read_checkpoint_header, read_member, write_checkpoints
-from jumpboard.artefacts.files import sha256_of
+from jumpboard.artefacts.files import REMEDY, sha256_of
 from jumpboard.artefacts.job import json_text
 from jumpboard.artefacts.provenance import Provenance
 from jumpboard.artefacts.tables import read_table, write_parquet
 from jumpboard.artefacts.verification import DIFFERS, entry_fault, stored_header
-from jumpboard.audit.ancestry import record_fault
-from jumpboard.audit.audit import audit, opened
+from jumpboard.audit.audit import audit
 from jumpboard.audit.manifests import OLDER, listed_faults
 from jumpboard.audit.report import Report
-from jumpboard.audit.run import Run, open_folders
+from jumpboard.audit.run import open_folders
 from jumpboard.cli import main
-from jumpboard.configuration.plan import Artefact
+from jumpboard.configuration.selection import SECTIONS
 from jumpboard.errors import InputError
 from jumpboard.schemas.claims import CLAIMS
 from jumpboard.schemas.signal import SIGNAL as SIGNAL_SCHEMA
 from jumpboard.stages.release import copy_run
-from small_run import FIGURES_FOLDER, RESULTS, collected_from, forge, inside, make, rehash, with_header, with_rows
+from small_run import (
+    FIGURES_FOLDER,
+    RESULTS,
+    SMALL,
+    collected_from,
+    forge,
+    inside,
+    make,
+    rehash,
+    with_header,
+    with_rows,
+)
 
 CELL = "mnist1d/resmlp/depth_{}/width_{}/samples_200"
 METRICS = f"train_baseline/metrics/{CELL.format(2, 4)}.parquet"
@@ -44,6 +55,8 @@ SIGNAL = f"measure_gradients/signal/{CELL.format(2, 4)}.parquet"
 TRAINED = f"checkpoints/train_baseline/{CELL.format(2, 4)}.safetensors"
 OTHER = f"checkpoints/train_baseline/{CELL.format(4, 8)}.safetensors"
 CHAIN = f"checkpoints/expand_chain/{CELL.format(2, 4)}.safetensors"
+EXPANDED = f"checkpoints/expand_depth/{CELL.format(2, 4)}.safetensors"
+NOTHING = {"weight": np.zeros(1, dtype=np.float32)}
 Row = dict[str, Any]
 
 
@@ -132,9 +145,22 @@ def test_run_without_measurements_and_expansions_passes(tmp_path: Path) -> None:
     """Some configs only train."""
     only = {"product": {"depth": [1], "width": [4], "samples": [200]}}
     grid = [{"dataset": "mnist1d", "arch": "resmlp", "training": "resmlp", "seeds": [0, 1], **only}]
-    empty: Mapping[str, Any] = {name: [] for name in ("measurements", "expansions", "widenings", "chains")}
-    make(tmp_path, {"grid": grid, **empty})
+    make(tmp_path, {"grid": grid, **{name: [] for name in ("fits", *SECTIONS.values())}})
     assert faults(tmp_path) == {}
+
+
+def test_expansions_that_keep_no_nets_pass(tmp_path: Path) -> None:
+    """Most keep none: their checkpoint file is empty, and must be."""
+    only = {"product": {"depth": [1], "width": [4], "samples": [200]}}
+    grid = [{"dataset": "mnist1d", "arch": "resmlp", "training": "resmlp", "seeds": [0, 1], **only}]
+    expansions = [{**SMALL["expansions"][0], "only": {}, "keep_nets": False}]
+    sections = {name: [] for name in ("fits", *SECTIONS.values())} | {"expansions": expansions}
+    make(tmp_path, {"grid": grid, **sections})
+    assert faults(tmp_path) == {}
+    name = EXPANDED.replace("depth_2", "depth_1")
+    rewritten(tmp_path / RESULTS / name, lambda members: members.update({(0, "site_0/jumpboard_all"): (6, NOTHING)}))
+    forge(tmp_path)
+    assert faults(tmp_path)[f"results/{name}"] == "should not hold seed_0/site_0/jumpboard_all"
 
 
 # Damage
@@ -278,8 +304,10 @@ def rewritten(path: Path, change: Callable[[dict[tuple[int, str], Any]], None]) 
     change(members)
     facts = ("code", "config", "parents", "tier", "threads", "device", "versions")
     provenance = Provenance(seeds=tuple(header["seeds"]), **{name: header[name] for name in facts})
-    first = min(header["checkpoints"].items(), key=lambda one: one[1]["step"])[1]["parent"]
-    write_checkpoints(path, members, first, provenance)
+    youngest_first = sorted(names, key=lambda name: -header["checkpoints"][name]["step"])
+    parents = {int(names[name][0]): header["checkpoints"][name]["parent"] for name in youngest_first}
+    ancestors = dict.fromkeys((seed for seed, _ in members), "") | parents
+    write_checkpoints(path, members, ancestors, provenance, chained="expand_depth" not in path.parts)
 
 
 def test_false_ancestry_is_named(copied: Path) -> None:
@@ -328,21 +356,60 @@ def test_chain_descends_from_the_reference_of_its_own_seed(copied: Path) -> None
     assert faults(copied)[f"results/{CHAIN}"].startswith("seed_0/k_0 does not descend from what the file descends from")
 
 
-def test_checkpoints_of_any_rule_descend_from_those_that_their_header_names(copied: Path) -> None:
-    """A rule that keeps the nets of its arms is covered without a line here: all descend from the reference."""
-    run: Run | None = opened(copied / RESULTS, None, Report())
-    assert run is not None
-    trained = read_checkpoint_header(copied / RESULTS / TRAINED)
-    keys = {"dataset": "mnist1d", "arch": "resmlp", "depth": 2, "width": 4, "samples": 200}
-    one = Artefact("results", paths.filled(paths.cell_checkpoints("expand_depth"), keys), "expand_depth", keys)
-    leaf = read_member(copied / RESULTS / TRAINED, 0, "final")
-    members = {(0, f"site_{site}/{arm}"): (6, leaf) for site in (0, 1) for arm in ("zero_all", "scratch")}
-    parents = {TRAINED: "0" * 64, "prepare_dataset/splits/mnist1d.parquet": "0" * 64}
-    provenance = Provenance("c", "c", parents, (0, 1, 2), "bytes", 1, "cpu", {})
-    write_checkpoints(run.path(one), members, trained["checkpoints"]["seed_0/final"]["sha256"], provenance)
-    assert record_fault(run, one) == ""
-    write_checkpoints(run.path(one), members, trained["checkpoints"]["seed_0/init"]["sha256"], provenance)
-    assert "does not descend" in record_fault(run, one)
+def swap_boards(members: dict[tuple[int, str], Any]) -> None:
+    one, other = (0, "site_1/jumpboard_train"), (1, "site_1/jumpboard_train")
+    members[one], members[other] = members[other], members[one]
+
+
+def one_arm_for_another(members: dict[tuple[int, str], Any]) -> None:
+    members[0, "site_1/jumpboard_all"] = members[1, "site_1/jumpboard_all"]
+
+
+KEPT: list[tuple[str, Callable[[Path], None], str]] = [
+    (
+        EXPANDED,
+        lambda path: rewritten(path, lambda members: members.pop((1, "site_2/jumpboard_block"))),
+        "lacks seed_1/site_2/jumpboard_block",
+    ),
+    (
+        EXPANDED,
+        lambda path: rewritten(path, lambda members: members.pop((2, "site_0/jumpboard_population"))),
+        "lacks seed_2/site_0/jumpboard_population",
+    ),
+    (
+        EXPANDED,
+        lambda path: rewritten(path, lambda members: members.update({(0, "site_0/zero_all"): (6, NOTHING)})),
+        "should not hold seed_0/site_0/zero_all",
+    ),
+    (
+        EXPANDED,
+        lambda path: with_header(path, lambda old: _with_parent(old, "seed_0/site_1/jumpboard_all", "0" * 64)),
+        "seed_0/site_1/jumpboard_all does not descend from what the file descends from: parent 000000000000",
+    ),
+    (
+        EXPANDED,
+        lambda path: rewritten(path, one_arm_for_another),
+        f"seed_1/site_1/jumpboard_all holds the tensors of seed_0/site_1/jumpboard_all in {EXPANDED}",
+    ),
+    (
+        EXPANDED,
+        lambda path: rewritten(path, swap_boards),
+        "seed_0/site_1/jumpboard_train does not hold the tensors of seed_0/final, at which it begins",
+    ),
+    (
+        CHAIN,
+        lambda path: rewritten(path, lambda members: members.pop((2, "k_2"))),
+        "lacks seed_2/k_2",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "spoil", "reason"), KEPT)
+def test_nets_that_expansions_keep(copied: Path, name: str, spoil: Callable[[Path], None], reason: str) -> None:
+    """Certificates and chains speak of these nets: all of them must be there, each from the reference of its seed."""
+    spoil(copied / RESULTS / name)
+    forge(copied)
+    assert faults(copied)[f"results/{name}"] == reason
 
 
 # Forged tables
@@ -375,6 +442,10 @@ def measured(table: str, depth: int = 2) -> str:
     return f"measure_gradients/{table}/{CELL.format(depth, 4)}.parquet"
 
 
+def laws(table: str) -> str:
+    return f"fit_power_law/{table}/mnist1d/resmlp.parquet"
+
+
 def baseline(depth: int, width: int) -> str:
     return f"train_baseline/metrics/{CELL.format(depth, width)}.parquet"
 
@@ -405,6 +476,27 @@ FORGED: dict[str, tuple[Callable[[list[Row]], list[Row]], str]] = {
     f"results/expand_depth/jumpboard/{CELL.format(2, 4)}.parquet": (lambda rows: rows[:-1], "first 2/2/train/"),
     f"results/expand_width/widening/{CELL.format(2, 4)}.parquet": (lambda rows: rows[1:], "first 0/scratch"),
     f"results/expand_chain/chain/{CELL.format(2, 4)}.parquet": (lambda rows: rows[:-1], "first 2/2"),
+    f"results/certify/routes/{CELL.format(2, 4)}.parquet": (
+        lambda rows: [row for row in rows if row["route"] == "B"],
+        "lacks 18 rows that the config asks for, first 0/0/jumpboard_all/population/A/brier",
+    ),
+    f"results/certify/ladder/{CELL.format(2, 4)}.parquet": (
+        lambda rows: [row for row in rows if row["rung"] != "step_grid"],
+        "lacks 9 rows that the config asks for, first 0/0/jumpboard/step_grid/brier/train",
+    ),
+    f"results/{laws('fits')}": (
+        lambda rows: [row for row in rows if row["form"] != "exponential"],
+        "lacks 8 rows that the config asks for, first final/joint/0/0/0/exponential/A_depth",
+    ),
+    f"results/{laws('fitted')}": (
+        lambda rows: [row for row in rows if row["seed"] != 1], "first final/depth/1/16/200/1",
+    ),
+    f"results/{laws('betas')}": (
+        lambda rows: [row for row in rows if row["estimator"] == "slope"], "lacks 1 rows that the config asks for",
+    ),
+    f"results/{laws('fitted_chain')}": (
+        lambda rows: [*rows, {**rows[-1], "k": 7}], "has 1 rows that the config does not ask for, first 2/4/200/7",
+    ),
     "results/collect/chain/mnist1d/resmlp.parquet": (
         lambda rows: [{**row, "net_test_loss": 1.0} for row in rows], "has 9 rows, its cells' tables have 8",
     ),
@@ -420,6 +512,28 @@ def test_forged_rows_are_named(copied: Path) -> None:
     forge(copied)
     found = faults(copied)
     assert {name: reason in found[name] for name, (_, reason) in FORGED.items()} == dict.fromkeys(FORGED, True), found
+
+
+def swapped_seeds(rows: list[Row]) -> list[Row]:
+    other = {0: 1, 1: 0, 2: 2}
+    ordered = sorted(rows, key=lambda row: [*list(row.values())[:5], other[row["seed"]]])
+    return [{**row, "seed": other[row["seed"]]} for row in ordered]
+
+
+@pytest.mark.parametrize(
+    ("table", "reason"),
+    [
+        (baseline(4, 16), "column 'validation_loss' of seed 0 holds "),
+        (f"expand_depth/expansion/{CELL.format(2, 4)}.parquet", "column 'old_train_loss' of seed 0 holds "),
+        (f"expand_width/widening/{CELL.format(2, 4)}.parquet", "column 'old_train_loss' of seed 0 holds "),
+        (f"expand_chain/chain/{CELL.format(2, 4)}.parquet", "column 'net_train_loss' of seed 0 holds "),
+    ],
+)
+def test_seeds_swapped_in_one_table_are_named(copied: Path, table: str, reason: str) -> None:
+    """The rows are complete and all digests fit; the other tables of the cell still speak of the nets as they were."""
+    with_rows(copied / RESULTS / table, swapped_seeds)
+    forge(copied)
+    assert faults(copied)[f"results/{table}"].startswith(reason)
 
 
 def test_collected_values_are_those_of_the_cells(copied: Path) -> None:
@@ -570,9 +684,11 @@ def test_hostile_files_with_fitting_digests_fail_in_one_line(copied: Path) -> No
     rehash(copied)
     found = faults(copied)
     assert (
-        found[f"results/{TRAINED}"] == found[f"results/{OTHER}"] == "not a whole checkpoint file written by jumpboard"
+        found[f"results/{TRAINED}"]
+        == found[f"results/{OTHER}"]
+        == f"not a whole checkpoint file written by jumpboard; {REMEDY}"
     )
-    assert found[f"results/{METRICS}"] == "not a whole Parquet table written by jumpboard"
+    assert found[f"results/{METRICS}"] == f"not a whole Parquet table written by jumpboard; {REMEDY}"
     assert found[f"results/{SIGNAL}"] == "'code' in its header is None"
 
 

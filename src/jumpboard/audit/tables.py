@@ -5,6 +5,7 @@ Identities that hold in every row, to 1e-9 of the larger term:
     expansion    new_test_loss = old_test_loss - delta_r_test - delta_erm + transfer
                  gain = old_test_loss - new_test_loss
     widening     gain = old_test_loss - new_test_loss
+    ladder       limit = gain - slack
 """
 
 from functools import partial
@@ -16,6 +17,7 @@ import pyarrow.parquet as pq
 
 from jumpboard.artefacts import paths
 from jumpboard.artefacts.tables import Schema, read_table
+from jumpboard.audit.agreement import agreement_fault
 from jumpboard.audit.fits import wanted_rows
 from jumpboard.audit.rows import keys_fault, row_fault
 from jumpboard.audit.run import Run
@@ -37,6 +39,7 @@ IDENTITIES: dict[str, tuple[dict[str, int], ...]] = {
         {"gain": 1, "old_test_loss": -1, "new_test_loss": 1},
     ),
     "widening": ({"gain": 1, "old_test_loss": -1, "new_test_loss": 1},),
+    "ladder": ({"limit": 1, "gain": -1, "slack": 1},),
 }
 
 
@@ -85,7 +88,8 @@ def table_fault(run: Run, one: Artefact) -> str:
     if broken or one.rule not in RULES:
         return broken
     cell = run.plan.cell(one.keys)
-    return row_fault(run, schema.name, cell, {key[5:] for key in keys}, partial(_units, run, one))
+    broken = row_fault(run, schema.name, cell, {key[5:] for key in keys}, partial(_units, run, one))
+    return broken or agreement_fault(run, one, schema.name, table.to_pylist())
 
 
 def _units(run: Run, one: Artefact, seed: int, site: int) -> int:

@@ -16,7 +16,7 @@ from jumpboard.artefacts.verification import Fault
 from jumpboard.audit.run import Run
 from jumpboard.audit.tables import is_large
 from jumpboard.claims.readme_table import readme_table
-from jumpboard.configuration.load import load_files
+from jumpboard.configuration.load import load, merged, read_yaml
 from jumpboard.configuration.plan import Artefact, table_place
 from jumpboard.configuration.validation import checkout
 from jumpboard.data.card import card_rows, known_law
@@ -76,10 +76,13 @@ def card_fault(run: Run, one: Artefact) -> str:
 
 def config_notes(run: Run) -> list[str]:
     """Nothing where the run's config is one of the checkout's, alone or as an overlay on the default."""
-    default = checkout() / "config" / "config.yaml"
-    for overlay in (None, *sorted(default.parent.glob("*.yaml"))):
+    place = checkout() / "config"
+    for overlay in (None, *sorted(place.glob("*.yaml"))):
         try:
-            configuration = load_files([default, overlay] if overlay else [default])
+            config = merged(read_yaml(place / "config.yaml"), read_yaml(overlay) if overlay else {})
+            if config["results"] != run.resolved["config"]["results"]:
+                continue  # each config names a folder of its own, and reading all that belongs to one takes time
+            configuration = load(config)
         except InputError:  # an inventory, a ledger, or an overlay that wants data that are not here
             continue
         if json.loads(json.dumps(configuration.as_json())) == run.resolved:
