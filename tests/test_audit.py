@@ -11,9 +11,11 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -26,11 +28,15 @@ from jumpboard.artefacts.job import json_text
 from jumpboard.artefacts.provenance import Provenance
 from jumpboard.artefacts.tables import read_table, write_parquet
 from jumpboard.artefacts.verification import DIFFERS, entry_fault, stored_header
-from jumpboard.audit.audit import audit
+from jumpboard.audit import tables, verdicts
+from jumpboard.audit.ancestry import copies, record_fault
+from jumpboard.audit.audit import audit, opened
 from jumpboard.audit.manifests import OLDER, listed_faults
 from jumpboard.audit.report import Report
 from jumpboard.audit.run import open_folders
+from jumpboard.claims import controls
 from jumpboard.cli import main
+from jumpboard.configuration.load import read_yaml
 from jumpboard.configuration.selection import SECTIONS
 from jumpboard.errors import InputError
 from jumpboard.schemas.claims import CLAIMS
@@ -56,6 +62,7 @@ TRAINED = f"checkpoints/train_baseline/{CELL.format(2, 4)}.safetensors"
 OTHER = f"checkpoints/train_baseline/{CELL.format(4, 8)}.safetensors"
 CHAIN = f"checkpoints/expand_chain/{CELL.format(2, 4)}.safetensors"
 EXPANDED = f"checkpoints/expand_depth/{CELL.format(2, 4)}.safetensors"
+FEW = 20
 NOTHING = {"weight": np.zeros(1, dtype=np.float32)}
 Row = dict[str, Any]
 
@@ -66,6 +73,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("small")
     make(place)
     return place
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick() -> Iterator[None]:
+    """What takes most of an audit of so small a run: verdicts of 200 permuted tables, and the checkout's configs, which
+    no test changes."""
+    with patch.object(controls, "PERMUTATIONS", FEW), patch.object(verdicts, "read_yaml", cache(read_yaml)):
+        yield
 
 
 @pytest.fixture
@@ -116,7 +131,8 @@ def test_copied_results_alone_pass_without_torch(copied: Path) -> None:
     shutil.rmtree(copied / "run")
     before = listing(copied)
     code = (
-        "import sys; from jumpboard.cli import main; status = main(['audit', 'mine', '--json'])\n"
+        "import sys; from jumpboard.claims import controls; from jumpboard.cli import main\n"
+        f"controls.PERMUTATIONS = {FEW}; status = main(['audit', 'mine', '--json'])\n"
         "assert not {'torch', 'torchvision', 'timm', 'snakemake'} & set(sys.modules); sys.exit(status)"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=copied, capture_output=True, text=True)
@@ -404,12 +420,18 @@ KEPT: list[tuple[str, Callable[[Path], None], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "spoil", "reason"), KEPT)
-def test_nets_that_expansions_keep(copied: Path, name: str, spoil: Callable[[Path], None], reason: str) -> None:
+def test_nets_that_expansions_keep(copied: Path) -> None:
     """Certificates and chains speak of these nets: all of them must be there, each from the reference of its seed."""
-    spoil(copied / RESULTS / name)
-    forge(copied)
-    assert faults(copied)[f"results/{name}"] == reason
+    run = opened(copied / RESULTS, None, Report())
+    assert run is not None
+    by_path = {one.path: one for one in run.artefacts}
+    for name, spoil, reason in KEPT:
+        path = copied / RESULTS / name
+        whole = path.read_bytes()
+        spoil(path)
+        copied_ones = [fault.reason for fault in copies(run, {}) if fault.file == str(path)]
+        assert reason in (record_fault(run, by_path[name]), *copied_ones)
+        path.write_bytes(whole)
 
 
 # Forged tables
@@ -520,20 +542,22 @@ def swapped_seeds(rows: list[Row]) -> list[Row]:
     return [{**row, "seed": other[row["seed"]]} for row in ordered]
 
 
-@pytest.mark.parametrize(
-    ("table", "reason"),
-    [
-        (baseline(4, 16), "column 'validation_loss' of seed 0 holds "),
-        (f"expand_depth/expansion/{CELL.format(2, 4)}.parquet", "column 'old_train_loss' of seed 0 holds "),
-        (f"expand_width/widening/{CELL.format(2, 4)}.parquet", "column 'old_train_loss' of seed 0 holds "),
-        (f"expand_chain/chain/{CELL.format(2, 4)}.parquet", "column 'net_train_loss' of seed 0 holds "),
-    ],
-)
-def test_seeds_swapped_in_one_table_are_named(copied: Path, table: str, reason: str) -> None:
+SWAPPED = {
+    baseline(4, 16): "column 'validation_loss' of seed 0 holds ",
+    f"expand_depth/expansion/{CELL.format(2, 4)}.parquet": "column 'old_train_loss' of seed 0 holds ",
+    f"expand_width/widening/{CELL.format(2, 4)}.parquet": "column 'old_train_loss' of seed 0 holds ",
+    f"expand_chain/chain/{CELL.format(2, 4)}.parquet": "column 'net_train_loss' of seed 0 holds ",
+}
+
+
+def test_seeds_swapped_in_one_table_are_named(copied: Path) -> None:
     """The rows are complete and all digests fit; the other tables of the cell still speak of the nets as they were."""
-    with_rows(copied / RESULTS / table, swapped_seeds)
+    for table in SWAPPED:
+        with_rows(copied / RESULTS / table, swapped_seeds)
     forge(copied)
-    assert faults(copied)[f"results/{table}"].startswith(reason)
+    found = faults(copied)
+    for table, reason in SWAPPED.items():
+        assert found[f"results/{table}"].startswith(reason)
 
 
 def test_collected_values_are_those_of_the_cells(copied: Path) -> None:
@@ -596,6 +620,18 @@ def test_changed_code_is_not_verified_and_no_failure(copied: Path, monkeypatch: 
     report = audit(copied / RESULTS)
     assert report.failed == {}
     assert "code of expand_width: 1 files were made by other code than is installed here" in report.not_verified
+
+
+def test_large_splits_are_not_read_and_named(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is too large to be read in a minute is known by its digest; the audit must not look as if it had read it."""
+    monkeypatch.setattr(tables, "LARGE", 2000)
+    card = copied / RESULTS / "describe_dataset/card/mnist1d.parquet"
+    with_rows(card, edited(count=99))
+    forge(copied)
+    report = audit(copied / RESULTS)
+    assert str(card) not in report.failed
+    for name in ("prepare_dataset/splits", "prepare_fresh/rows"):
+        assert any(one.startswith(f"{copied / RESULTS}/{name}/mnist1d.parquet: above") for one in report.not_verified)
 
 
 # Hostile and bad input

@@ -1,8 +1,8 @@
 """What two tables of a cell say of one net must be the same: it is not where seeds were swapped in one of them.
 
-    metrics                      validation loss: that of `curves` at the step, to rounding
-    expansion, widening, chain   losses of the old net: those of `metrics` at the reference, to 1e-3: members of
-                                 another batch are summed otherwise, and on a GPU in a shorter format
+metrics                      validation loss: that of `curves` at the step, to rounding
+expansion, widening, chain   losses of the old net: those of `metrics` at the reference, to 1e-3: members of
+                             another batch are summed otherwise, and on a GPU in a shorter format
 """
 
 import math

@@ -32,7 +32,7 @@ from jumpboard.audit.run import (
     open_configuration,
     open_folders,
 )
-from jumpboard.audit.tables import collected_fault, table_fault
+from jumpboard.audit.tables import collected_fault, large_splits, table_fault
 from jumpboard.audit.verdicts import card_fault, config_notes, figure_fault, readme_faults, recomputed
 from jumpboard.configuration.plan import Artefact
 from jumpboard.errors import InputError
@@ -62,6 +62,7 @@ def audit(results: Path, figures: Path | None = None, against: Path | None = Non
         report.fail(faults)
         report.not_verified += unknown
     report.not_verified += [*outside_parents(run, report.failed), *config_notes(run), *drawn_again(folders)]
+    report.not_verified += large_splits(run)
     _judge(run, report)
     if against is not None:
         _compare(run, against, report)

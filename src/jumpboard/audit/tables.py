@@ -20,7 +20,7 @@ from jumpboard.artefacts.tables import Schema, read_table
 from jumpboard.audit.agreement import agreement_fault
 from jumpboard.audit.fits import wanted_rows
 from jumpboard.audit.rows import keys_fault, row_fault
-from jumpboard.audit.run import Run
+from jumpboard.audit.run import Run, key
 from jumpboard.configuration.plan import COLLECTED, Artefact
 from jumpboard.configuration.selection import RULES
 from jumpboard.data.splits import read_splits
@@ -62,6 +62,13 @@ def schema_of(one: Artefact) -> Schema | None:
 def is_large(path: Path) -> bool:
     """Splits that are not read whole: their digest, header and columns alone are checked."""
     return path.stat().st_size > LARGE
+
+
+def large_splits(run: Run) -> list[str]:
+    """In words, which splits and cards are not held against their rows."""
+    splits = [one for one in run.at_hand((".parquet",)) if schema_of(one) is None and key(one) not in run.damaged]
+    large = [run.path(one) for one in splits if is_large(run.path(one))]
+    return [f"{path}: above {LARGE >> 20} MiB, rows and card not held against each other" for path in large]
 
 
 def table_fault(run: Run, one: Artefact) -> str:
