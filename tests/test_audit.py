@@ -31,6 +31,7 @@ from jumpboard.artefacts.verification import DIFFERS, entry_fault, stored_header
 from jumpboard.audit import tables, verdicts
 from jumpboard.audit.ancestry import copies, record_fault
 from jumpboard.audit.audit import audit, opened
+from jumpboard.audit.certificates import routes_fault
 from jumpboard.audit.manifests import OLDER, listed_faults
 from jumpboard.audit.report import Report
 from jumpboard.audit.run import open_folders
@@ -115,7 +116,7 @@ def test_whole_run_passes(made: Path) -> None:
     """An audit that finds fault with an honest run is one that nobody reads."""
     report = audit(made / RESULTS)
     assert report.failed == {}
-    assert [note.partition(":")[0] for note in report.not_verified] == ["README", "config"], "of another config"
+    assert [note.partition(":")[0] for note in report.not_verified] == ["README", "config", "pictures"]
     manifests = [made / RESULTS / name for name in (paths.MANIFEST, f"{paths.RECORDS}/{paths.MANIFEST}")]
     listed = [json.loads(path.read_text()) for path in manifests]
     assert sum(report.checked.values()) == sum(len(files) for manifest in listed for files in manifest.values())
@@ -620,6 +621,48 @@ def test_changed_code_is_not_verified_and_no_failure(copied: Path, monkeypatch: 
     report = audit(copied / RESULTS)
     assert report.failed == {}
     assert "code of expand_width: 1 files were made by other code than is installed here" in report.not_verified
+
+
+def applied(rows: list[Row]) -> list[Row]:
+    return [{**row, "outcome": "holds", "reason": "", "holds": True, "informative": True} for row in rows]
+
+
+def test_forged_certificates_are_named(copied: Path) -> None:
+    """A route that was not applicable is said to hold, everywhere that it is read."""
+    name = f"certify/routes/{CELL.format(2, 4)}.parquet"
+    for path in (name, "collect/routes/mnist1d/resmlp.parquet"):
+        with_rows(copied / RESULTS / path, applied)
+    forge(copied)
+    assert "is 'holds' for the reason '', which its numbers are not" in faults(copied)[f"results/{name}"]
+
+
+TERMS = {
+    "seed": 0, "site": 1, "arm": "jumpboard_all", "loss": "brier", "reason": "", "delta": 0.05, "bound": 2.0,
+    "test_samples": 10**6, "old_test": 0.65, "delta_r": 0.3, "delta_erm": 0.1, "eps_m": 0.1, "holds": True,
+}  # fmt: skip
+B = {**TERMS, "route": "B", "eps_k": 0.11, "new_test": 0.2, "failure": 0.1, "outcome": "holds"}
+SAID = {"right_hand_side": 0.65 - 0.4 + 0.42, "informative": False}
+A = {**TERMS, "route": "A", "eps_k": None, "new_test": 0.5, "failure": 0.1, "outcome": "violated", "holds": False}
+
+
+@pytest.mark.parametrize(
+    ("row", "part"),
+    [
+        (B | SAID, ""),
+        (A | {"right_hand_side": 0.65 - 0.25 + 0.2 - 0.2, "informative": True}, "column 'right_hand_side' of seed 0"),
+        (A | {"eps_m": 0.04, "right_hand_side": 0.65 - 0.25 + 0.08, "informative": True}, ""),
+        (B | SAID | {"failure": 0.05}, "column 'failure'"),
+        (B | SAID | {"outcome": "violated"}, "column 'outcome'"),
+        (B | SAID | {"informative": True}, "column 'informative'"),
+        (B | SAID | {"reason": "no caps"}, "for the reason 'no caps'"),
+        (B | SAID | {"right_hand_side": None}, "is 'holds' for the reason ''"),
+    ],
+)
+def test_routes_are_computed_again_from_their_terms(row: Row, part: str) -> None:
+    """Both bounds written down by hand."""
+    found = routes_fault([row])
+    assert part in found
+    assert bool(found) == bool(part)
 
 
 def test_large_splits_are_not_read_and_named(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:

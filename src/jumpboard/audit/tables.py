@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from jumpboard.artefacts import paths
 from jumpboard.artefacts.tables import Schema, read_table
 from jumpboard.audit.agreement import agreement_fault
+from jumpboard.audit.certificates import routes_fault
 from jumpboard.audit.fits import wanted_rows
 from jumpboard.audit.rows import keys_fault, row_fault
 from jumpboard.audit.run import Run, key
@@ -96,6 +97,7 @@ def table_fault(run: Run, one: Artefact) -> str:
         return broken
     cell = run.plan.cell(one.keys)
     broken = row_fault(run, schema.name, cell, {key[5:] for key in keys}, partial(_units, run, one))
+    broken = broken or (routes_fault(table.to_pylist()) if schema.name == "routes" else "")
     return broken or agreement_fault(run, one, schema.name, table.to_pylist())
 
 

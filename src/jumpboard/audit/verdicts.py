@@ -122,6 +122,13 @@ def _agree(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
+def pictures_note(run: Run) -> list[str]:
+    """In words, that pictures are not drawn again, of which the tables that they show are verified."""
+    shown = [one for one in run.artefacts if one.rule == "draw_figure" and not one.path.endswith(".parquet")]
+    count = len(shown) if run.folders.figures else 0
+    return [f"pictures: {count} known by digest; what they plot is verified, they are not drawn again"] if count else []
+
+
 def readme_faults(run: Run) -> tuple[list[Fault], list[str]]:
     """The README's generated table against the run, where the run is the one that the README shows."""
     page = checkout() / "README.md"
