@@ -18,6 +18,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -895,15 +896,36 @@ def test_inspect_tells_schema_and_descent_down_to_the_data(made: Path, capsys: A
     assert re.search(r"head.weight +F32 +\[10, 4\]", text)
 
 
-@pytest.mark.parametrize("name", ["config.json", "no.parquet", "pipe.parquet", "empty.safetensors", "collect"])
-def test_inspect_refuses_other_files_in_one_line(copied: Path, capsys: Any, name: str) -> None:
-    """Status 2, and nothing is opened that might hang."""
-    path = copied / RESULTS / name
-    if name == "pipe.parquet":
-        os.mkfifo(path)
-    if name == "empty.safetensors":
-        path.write_bytes(b"")
+REFUSED: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "config.json": (lambda path: path.write_text("{}"), "not a table or checkpoint file; accepted: a .parquet or"),
+    "no.parquet": (lambda path: None, "no such file; accepted"),
+    "away.parquet": (lambda path: path.symlink_to("nowhere"), "no such file; accepted"),
+    "circle.parquet": (lambda path: path.symlink_to("circle.parquet"), "no such file; accepted"),
+    "pipe.parquet": (os.mkfifo, "not a regular file; accepted"),
+    "zero.parquet": (lambda path: path.symlink_to("/dev/zero"), "not a regular file; accepted"),
+    "collect": (lambda path: path.mkdir(), "not a regular file; accepted"),
+    "empty.safetensors": (lambda path: path.write_bytes(b""), "not a whole checkpoint file written by jumpboard\n"),
+    "mine.parquet": (
+        lambda path: pq.write_table(pa.table({"x": [1]}), path), "not a whole Parquet table written by jumpboard\n",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_inspect_refuses_other_files_in_one_line(tmp_path: Path, capsys: Any, name: str) -> None:
+    """Status 2, nothing is opened that might hang, and nobody is told to delete what is not of a run."""
+    path = tmp_path / name
+    make_it, part = REFUSED[name]
+    make_it(path)
     assert main(["inspect", str(path)]) == 2
     captured = capsys.readouterr()
     assert (captured.out, captured.err.count("\n")) == ("", 1)
-    assert str(path) in captured.err
+    assert f"{path}: {part}" in captured.err
+
+
+def test_inspect_follows_a_link_that_somebody_made(made: Path, tmp_path: Path, capsys: Any) -> None:
+    """A short name for a deep place."""
+    link = tmp_path / "signal.parquet"
+    link.symlink_to(made / RESULTS / SIGNAL)
+    assert main(["inspect", str(link)]) == 0
+    assert "schema    signal version 1" in capsys.readouterr().out
