@@ -5,13 +5,15 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
+from matplotlib.figure import Figure
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
@@ -23,7 +25,7 @@ from jumpboard.artefacts.verification import stored_header
 from jumpboard.configuration.load import load, merged, read_yaml, resolve
 from jumpboard.configuration.plan import COLLECTED, Artefact, Plan, table_place
 from jumpboard.configuration.selection import SECTIONS
-from jumpboard.figures.registry import figure_entry
+from jumpboard.figures.registry import figure_entry, figure_module
 from jumpboard.stages.evaluate_claims import TABLES
 from jumpboard.stages.write_manifest import entry
 from test_workflow import ORIGIN, ROOT, SHORT
@@ -148,8 +150,18 @@ def make(place: Path, overlay: Mapping[str, Any] = {}) -> None:
         for files in jobs.values():
             rule, keys = files[0].rule, files[0].keys
             outputs = {_output_name(one): Path(config[one.place], one.path) for one in files}
-            _call(rule, RESULTS, plan.params(rule, keys), plan.code(rule, keys), _inputs(plan, rule, keys), outputs)
+            with plain_pictures(keys) if rule == "draw_figure" else nullcontext():
+                _call(rule, RESULTS, plan.params(rule, keys), plan.code(rule, keys), _inputs(plan, rule, keys), outputs)
         write_manifests(plan, RESULTS)
+
+
+@contextmanager
+def plain_pictures(keys: Mapping[str, Any]) -> Iterator[None]:
+    """Pictures that hold the figure's name and are soon drawn; what they show is no concern of an audit."""
+    picture = Figure(figsize=(1, 1))
+    picture.text(0, 0.5, keys["figure"])
+    with patch.object(figure_module(keys["figure"]), "draw", lambda rows: picture):
+        yield
 
 
 def write_manifests(plan: Plan, results: Path) -> None:

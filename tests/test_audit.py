@@ -11,32 +11,51 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from jumpboard.artefacts import paths
 from jumpboard.artefacts.checkpoints import read_checkpoint_header, read_member, write_checkpoints
-from jumpboard.artefacts.files import sha256_of
+from jumpboard.artefacts.files import REMEDY, sha256_of
 from jumpboard.artefacts.job import json_text
 from jumpboard.artefacts.provenance import Provenance
 from jumpboard.artefacts.tables import read_table, write_parquet
 from jumpboard.artefacts.verification import DIFFERS, entry_fault, stored_header
-from jumpboard.audit.ancestry import record_fault
+from jumpboard.audit import tables, verdicts
+from jumpboard.audit.ancestry import copies, record_fault
 from jumpboard.audit.audit import audit, opened
+from jumpboard.audit.certificates import routes_fault
 from jumpboard.audit.manifests import OLDER, listed_faults
 from jumpboard.audit.report import Report
-from jumpboard.audit.run import Run, open_folders
+from jumpboard.audit.run import open_folders
+from jumpboard.claims import controls
 from jumpboard.cli import main
-from jumpboard.configuration.plan import Artefact
+from jumpboard.configuration.load import read_yaml
+from jumpboard.configuration.selection import SECTIONS
 from jumpboard.errors import InputError
 from jumpboard.schemas.claims import CLAIMS
 from jumpboard.schemas.signal import SIGNAL as SIGNAL_SCHEMA
 from jumpboard.stages.release import copy_run
-from small_run import FIGURES_FOLDER, RESULTS, collected_from, forge, inside, make, rehash, with_header, with_rows
+from small_run import (
+    FIGURES_FOLDER,
+    RESULTS,
+    SMALL,
+    collected_from,
+    forge,
+    inside,
+    make,
+    rehash,
+    with_header,
+    with_rows,
+)
 
 CELL = "mnist1d/resmlp/depth_{}/width_{}/samples_200"
 METRICS = f"train_baseline/metrics/{CELL.format(2, 4)}.parquet"
@@ -44,6 +63,9 @@ SIGNAL = f"measure_gradients/signal/{CELL.format(2, 4)}.parquet"
 TRAINED = f"checkpoints/train_baseline/{CELL.format(2, 4)}.safetensors"
 OTHER = f"checkpoints/train_baseline/{CELL.format(4, 8)}.safetensors"
 CHAIN = f"checkpoints/expand_chain/{CELL.format(2, 4)}.safetensors"
+EXPANDED = f"checkpoints/expand_depth/{CELL.format(2, 4)}.safetensors"
+FEW = 20
+NOTHING = {"weight": np.zeros(1, dtype=np.float32)}
 Row = dict[str, Any]
 
 
@@ -53,6 +75,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("small")
     make(place)
     return place
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick() -> Iterator[None]:
+    """What takes most of an audit of so small a run: verdicts of 200 permuted tables, and the checkout's configs, which
+    no test changes."""
+    with patch.object(controls, "PERMUTATIONS", FEW), patch.object(verdicts, "read_yaml", cache(read_yaml)):
+        yield
 
 
 @pytest.fixture
@@ -87,7 +117,7 @@ def test_whole_run_passes(made: Path) -> None:
     """An audit that finds fault with an honest run is one that nobody reads."""
     report = audit(made / RESULTS)
     assert report.failed == {}
-    assert [note.partition(":")[0] for note in report.not_verified] == ["README", "config"], "of another config"
+    assert [note.partition(":")[0] for note in report.not_verified] == ["README", "config", "pictures"]
     manifests = [made / RESULTS / name for name in (paths.MANIFEST, f"{paths.RECORDS}/{paths.MANIFEST}")]
     listed = [json.loads(path.read_text()) for path in manifests]
     assert sum(report.checked.values()) == sum(len(files) for manifest in listed for files in manifest.values())
@@ -103,7 +133,8 @@ def test_copied_results_alone_pass_without_torch(copied: Path) -> None:
     shutil.rmtree(copied / "run")
     before = listing(copied)
     code = (
-        "import sys; from jumpboard.cli import main; status = main(['audit', 'mine', '--json'])\n"
+        "import sys; from jumpboard.claims import controls; from jumpboard.cli import main\n"
+        f"controls.PERMUTATIONS = {FEW}; status = main(['audit', 'mine', '--json'])\n"
         "assert not {'torch', 'torchvision', 'timm', 'snakemake'} & set(sys.modules); sys.exit(status)"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=copied, capture_output=True, text=True)
@@ -132,9 +163,22 @@ def test_run_without_measurements_and_expansions_passes(tmp_path: Path) -> None:
     """Some configs only train."""
     only = {"product": {"depth": [1], "width": [4], "samples": [200]}}
     grid = [{"dataset": "mnist1d", "arch": "resmlp", "training": "resmlp", "seeds": [0, 1], **only}]
-    empty: Mapping[str, Any] = {name: [] for name in ("measurements", "expansions", "widenings", "chains")}
-    make(tmp_path, {"grid": grid, **empty})
+    make(tmp_path, {"grid": grid, **{name: [] for name in ("fits", *SECTIONS.values())}})
     assert faults(tmp_path) == {}
+
+
+def test_expansions_that_keep_no_nets_pass(tmp_path: Path) -> None:
+    """Most keep none: their checkpoint file is empty, and must be."""
+    only = {"product": {"depth": [1], "width": [4], "samples": [200]}}
+    grid = [{"dataset": "mnist1d", "arch": "resmlp", "training": "resmlp", "seeds": [0, 1], **only}]
+    expansions = [{**SMALL["expansions"][0], "only": {}, "keep_nets": False}]
+    sections = {name: [] for name in ("fits", *SECTIONS.values())} | {"expansions": expansions}
+    make(tmp_path, {"grid": grid, **sections})
+    assert faults(tmp_path) == {}
+    name = EXPANDED.replace("depth_2", "depth_1")
+    rewritten(tmp_path / RESULTS / name, lambda members: members.update({(0, "site_0/jumpboard_all"): (6, NOTHING)}))
+    forge(tmp_path)
+    assert faults(tmp_path)[f"results/{name}"] == "should not hold seed_0/site_0/jumpboard_all"
 
 
 # Damage
@@ -278,8 +322,10 @@ def rewritten(path: Path, change: Callable[[dict[tuple[int, str], Any]], None]) 
     change(members)
     facts = ("code", "config", "parents", "tier", "threads", "device", "versions")
     provenance = Provenance(seeds=tuple(header["seeds"]), **{name: header[name] for name in facts})
-    first = min(header["checkpoints"].items(), key=lambda one: one[1]["step"])[1]["parent"]
-    write_checkpoints(path, members, first, provenance)
+    youngest_first = sorted(names, key=lambda name: -header["checkpoints"][name]["step"])
+    parents = {int(names[name][0]): header["checkpoints"][name]["parent"] for name in youngest_first}
+    ancestors = dict.fromkeys((seed for seed, _ in members), "") | parents
+    write_checkpoints(path, members, ancestors, provenance, chained="expand_depth" not in path.parts)
 
 
 def test_false_ancestry_is_named(copied: Path) -> None:
@@ -328,21 +374,66 @@ def test_chain_descends_from_the_reference_of_its_own_seed(copied: Path) -> None
     assert faults(copied)[f"results/{CHAIN}"].startswith("seed_0/k_0 does not descend from what the file descends from")
 
 
-def test_checkpoints_of_any_rule_descend_from_those_that_their_header_names(copied: Path) -> None:
-    """A rule that keeps the nets of its arms is covered without a line here: all descend from the reference."""
-    run: Run | None = opened(copied / RESULTS, None, Report())
+def swap_boards(members: dict[tuple[int, str], Any]) -> None:
+    one, other = (0, "site_1/jumpboard_train"), (1, "site_1/jumpboard_train")
+    members[one], members[other] = members[other], members[one]
+
+
+def one_arm_for_another(members: dict[tuple[int, str], Any]) -> None:
+    members[0, "site_1/jumpboard_all"] = members[1, "site_1/jumpboard_all"]
+
+
+KEPT: list[tuple[str, Callable[[Path], None], str]] = [
+    (
+        EXPANDED,
+        lambda path: rewritten(path, lambda members: members.pop((1, "site_2/jumpboard_block"))),
+        "lacks seed_1/site_2/jumpboard_block",
+    ),
+    (
+        EXPANDED,
+        lambda path: rewritten(path, lambda members: members.pop((2, "site_0/jumpboard_population"))),
+        "lacks seed_2/site_0/jumpboard_population",
+    ),
+    (
+        EXPANDED,
+        lambda path: rewritten(path, lambda members: members.update({(0, "site_0/zero_all"): (6, NOTHING)})),
+        "should not hold seed_0/site_0/zero_all",
+    ),
+    (
+        EXPANDED,
+        lambda path: with_header(path, lambda old: _with_parent(old, "seed_0/site_1/jumpboard_all", "0" * 64)),
+        "seed_0/site_1/jumpboard_all does not descend from what the file descends from: parent 000000000000",
+    ),
+    (
+        EXPANDED,
+        lambda path: rewritten(path, one_arm_for_another),
+        f"seed_1/site_1/jumpboard_all holds the tensors of seed_0/site_1/jumpboard_all in {EXPANDED}",
+    ),
+    (
+        EXPANDED,
+        lambda path: rewritten(path, swap_boards),
+        "seed_0/site_1/jumpboard_train does not hold the tensors of seed_0/final, at which it begins",
+    ),
+    (
+        CHAIN,
+        lambda path: rewritten(path, lambda members: members.pop((2, "k_2"))),
+        "lacks seed_2/k_2",
+    ),
+]  # fmt: skip
+
+
+def test_nets_that_expansions_keep(copied: Path) -> None:
+    """Certificates and chains speak of these nets: all of them must be there, each from the reference of its seed."""
+    run = opened(copied / RESULTS, None, Report())
     assert run is not None
-    trained = read_checkpoint_header(copied / RESULTS / TRAINED)
-    keys = {"dataset": "mnist1d", "arch": "resmlp", "depth": 2, "width": 4, "samples": 200}
-    one = Artefact("results", paths.filled(paths.cell_checkpoints("expand_depth"), keys), "expand_depth", keys)
-    leaf = read_member(copied / RESULTS / TRAINED, 0, "final")
-    members = {(0, f"site_{site}/{arm}"): (6, leaf) for site in (0, 1) for arm in ("zero_all", "scratch")}
-    parents = {TRAINED: "0" * 64, "prepare_dataset/splits/mnist1d.parquet": "0" * 64}
-    provenance = Provenance("c", "c", parents, (0, 1, 2), "bytes", 1, "cpu", {})
-    write_checkpoints(run.path(one), members, trained["checkpoints"]["seed_0/final"]["sha256"], provenance)
-    assert record_fault(run, one) == ""
-    write_checkpoints(run.path(one), members, trained["checkpoints"]["seed_0/init"]["sha256"], provenance)
-    assert "does not descend" in record_fault(run, one)
+    by_path = {one.path: one for one in run.artefacts}
+    for name, spoil, reason in KEPT:
+        path = copied / RESULTS / name
+        whole = path.read_bytes()
+        spoil(path)
+        copied_ones = [fault.reason for fault in copies(run, {}) if fault.file == str(path)]
+        assert reason in (record_fault(run, by_path[name]), *copied_ones)
+        path.write_bytes(whole)
 
 
 # Forged tables
@@ -375,6 +466,10 @@ def measured(table: str, depth: int = 2) -> str:
     return f"measure_gradients/{table}/{CELL.format(depth, 4)}.parquet"
 
 
+def laws(table: str) -> str:
+    return f"fit_power_law/{table}/mnist1d/resmlp.parquet"
+
+
 def baseline(depth: int, width: int) -> str:
     return f"train_baseline/metrics/{CELL.format(depth, width)}.parquet"
 
@@ -405,6 +500,27 @@ FORGED: dict[str, tuple[Callable[[list[Row]], list[Row]], str]] = {
     f"results/expand_depth/jumpboard/{CELL.format(2, 4)}.parquet": (lambda rows: rows[:-1], "first 2/2/train/"),
     f"results/expand_width/widening/{CELL.format(2, 4)}.parquet": (lambda rows: rows[1:], "first 0/scratch"),
     f"results/expand_chain/chain/{CELL.format(2, 4)}.parquet": (lambda rows: rows[:-1], "first 2/2"),
+    f"results/certify/routes/{CELL.format(2, 4)}.parquet": (
+        lambda rows: [row for row in rows if row["route"] == "B"],
+        "lacks 18 rows that the config asks for, first 0/0/jumpboard_all/population/A/brier",
+    ),
+    f"results/certify/ladder/{CELL.format(2, 4)}.parquet": (
+        lambda rows: [row for row in rows if row["rung"] != "step_grid"],
+        "lacks 9 rows that the config asks for, first 0/0/jumpboard/step_grid/brier/train",
+    ),
+    f"results/{laws('fits')}": (
+        lambda rows: [row for row in rows if row["form"] != "exponential"],
+        "lacks 8 rows that the config asks for, first final/joint/0/0/0/exponential/A_depth",
+    ),
+    f"results/{laws('fitted')}": (
+        lambda rows: [row for row in rows if row["seed"] != 1], "first final/depth/1/16/200/1",
+    ),
+    f"results/{laws('betas')}": (
+        lambda rows: [row for row in rows if row["estimator"] == "slope"], "lacks 1 rows that the config asks for",
+    ),
+    f"results/{laws('fitted_chain')}": (
+        lambda rows: [*rows, {**rows[-1], "k": 7}], "has 1 rows that the config does not ask for, first 2/4/200/7",
+    ),
     "results/collect/chain/mnist1d/resmlp.parquet": (
         lambda rows: [{**row, "net_test_loss": 1.0} for row in rows], "has 9 rows, its cells' tables have 8",
     ),
@@ -420,6 +536,30 @@ def test_forged_rows_are_named(copied: Path) -> None:
     forge(copied)
     found = faults(copied)
     assert {name: reason in found[name] for name, (_, reason) in FORGED.items()} == dict.fromkeys(FORGED, True), found
+
+
+def swapped_seeds(rows: list[Row]) -> list[Row]:
+    other = {0: 1, 1: 0, 2: 2}
+    ordered = sorted(rows, key=lambda row: [*list(row.values())[:5], other[row["seed"]]])
+    return [{**row, "seed": other[row["seed"]]} for row in ordered]
+
+
+SWAPPED = {
+    baseline(4, 16): "column 'validation_loss' of seed 0 holds ",
+    f"expand_depth/expansion/{CELL.format(2, 4)}.parquet": "column 'old_train_loss' of seed 0 holds ",
+    f"expand_width/widening/{CELL.format(2, 4)}.parquet": "column 'old_train_loss' of seed 0 holds ",
+    f"expand_chain/chain/{CELL.format(2, 4)}.parquet": "column 'net_train_loss' of seed 0 holds ",
+}
+
+
+def test_seeds_swapped_in_one_table_are_named(copied: Path) -> None:
+    """The rows are complete and all digests fit; the other tables of the cell still speak of the nets as they were."""
+    for table in SWAPPED:
+        with_rows(copied / RESULTS / table, swapped_seeds)
+    forge(copied)
+    found = faults(copied)
+    for table, reason in SWAPPED.items():
+        assert found[f"results/{table}"].startswith(reason)
 
 
 def test_collected_values_are_those_of_the_cells(copied: Path) -> None:
@@ -482,6 +622,60 @@ def test_changed_code_is_not_verified_and_no_failure(copied: Path, monkeypatch: 
     report = audit(copied / RESULTS)
     assert report.failed == {}
     assert "code of expand_width: 1 files were made by other code than is installed here" in report.not_verified
+
+
+def applied(rows: list[Row]) -> list[Row]:
+    return [{**row, "outcome": "holds", "reason": "", "holds": True, "informative": True} for row in rows]
+
+
+def test_forged_certificates_are_named(copied: Path) -> None:
+    """A route that was not applicable is said to hold, everywhere that it is read."""
+    name = f"certify/routes/{CELL.format(2, 4)}.parquet"
+    for path in (name, "collect/routes/mnist1d/resmlp.parquet"):
+        with_rows(copied / RESULTS / path, applied)
+    forge(copied)
+    assert "is 'holds' for the reason '', which its numbers are not" in faults(copied)[f"results/{name}"]
+
+
+TERMS = {
+    "seed": 0, "site": 1, "arm": "jumpboard_all", "loss": "brier", "reason": "", "delta": 0.05, "bound": 2.0,
+    "test_samples": 10**6, "old_test": 0.65, "delta_r": 0.3, "delta_erm": 0.1, "eps_m": 0.1, "holds": True,
+}  # fmt: skip
+B = {**TERMS, "route": "B", "eps_k": 0.11, "new_test": 0.2, "failure": 0.1, "outcome": "holds"}
+SAID = {"right_hand_side": 0.65 - 0.4 + 0.42, "informative": False}
+A = {**TERMS, "route": "A", "eps_k": None, "new_test": 0.5, "failure": 0.1, "outcome": "violated", "holds": False}
+
+
+@pytest.mark.parametrize(
+    ("row", "part"),
+    [
+        (B | SAID, ""),
+        (A | {"right_hand_side": 0.65 - 0.25 + 0.2 - 0.2, "informative": True}, "column 'right_hand_side' of seed 0"),
+        (A | {"eps_m": 0.04, "right_hand_side": 0.65 - 0.25 + 0.08, "informative": True}, ""),
+        (B | SAID | {"failure": 0.05}, "column 'failure'"),
+        (B | SAID | {"outcome": "violated"}, "column 'outcome'"),
+        (B | SAID | {"informative": True}, "column 'informative'"),
+        (B | SAID | {"reason": "no caps"}, "for the reason 'no caps'"),
+        (B | SAID | {"right_hand_side": None}, "is 'holds' for the reason ''"),
+    ],
+)
+def test_routes_are_computed_again_from_their_terms(row: Row, part: str) -> None:
+    """Both bounds written down by hand."""
+    found = routes_fault([row])
+    assert part in found
+    assert bool(found) == bool(part)
+
+
+def test_large_splits_are_not_read_and_named(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is too large to be read in a minute is known by its digest; the audit must not look as if it had read it."""
+    monkeypatch.setattr(tables, "LARGE", 2000)
+    card = copied / RESULTS / "describe_dataset/card/mnist1d.parquet"
+    with_rows(card, edited(count=99))
+    forge(copied)
+    report = audit(copied / RESULTS)
+    assert str(card) not in report.failed
+    for name in ("prepare_dataset/splits", "prepare_fresh/rows"):
+        assert any(one.startswith(f"{copied / RESULTS}/{name}/mnist1d.parquet: above") for one in report.not_verified)
 
 
 # Hostile and bad input
@@ -570,9 +764,11 @@ def test_hostile_files_with_fitting_digests_fail_in_one_line(copied: Path) -> No
     rehash(copied)
     found = faults(copied)
     assert (
-        found[f"results/{TRAINED}"] == found[f"results/{OTHER}"] == "not a whole checkpoint file written by jumpboard"
+        found[f"results/{TRAINED}"]
+        == found[f"results/{OTHER}"]
+        == f"not a whole checkpoint file written by jumpboard; {REMEDY}"
     )
-    assert found[f"results/{METRICS}"] == "not a whole Parquet table written by jumpboard"
+    assert found[f"results/{METRICS}"] == f"not a whole Parquet table written by jumpboard; {REMEDY}"
     assert found[f"results/{SIGNAL}"] == "'code' in its header is None"
 
 
@@ -700,15 +896,36 @@ def test_inspect_tells_schema_and_descent_down_to_the_data(made: Path, capsys: A
     assert re.search(r"head.weight +F32 +\[10, 4\]", text)
 
 
-@pytest.mark.parametrize("name", ["config.json", "no.parquet", "pipe.parquet", "empty.safetensors", "collect"])
-def test_inspect_refuses_other_files_in_one_line(copied: Path, capsys: Any, name: str) -> None:
-    """Status 2, and nothing is opened that might hang."""
-    path = copied / RESULTS / name
-    if name == "pipe.parquet":
-        os.mkfifo(path)
-    if name == "empty.safetensors":
-        path.write_bytes(b"")
+REFUSED: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "config.json": (lambda path: path.write_text("{}"), "not a table or checkpoint file; accepted: a .parquet or"),
+    "no.parquet": (lambda path: None, "no such file; accepted"),
+    "away.parquet": (lambda path: path.symlink_to("nowhere"), "no such file; accepted"),
+    "circle.parquet": (lambda path: path.symlink_to("circle.parquet"), "no such file; accepted"),
+    "pipe.parquet": (os.mkfifo, "not a regular file; accepted"),
+    "zero.parquet": (lambda path: path.symlink_to("/dev/zero"), "not a regular file; accepted"),
+    "collect": (lambda path: path.mkdir(), "not a regular file; accepted"),
+    "empty.safetensors": (lambda path: path.write_bytes(b""), "not a whole checkpoint file written by jumpboard\n"),
+    "mine.parquet": (
+        lambda path: pq.write_table(pa.table({"x": [1]}), path), "not a whole Parquet table written by jumpboard\n",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_inspect_refuses_other_files_in_one_line(tmp_path: Path, capsys: Any, name: str) -> None:
+    """Status 2, nothing is opened that might hang, and nobody is told to delete what is not of a run."""
+    path = tmp_path / name
+    make_it, part = REFUSED[name]
+    make_it(path)
     assert main(["inspect", str(path)]) == 2
     captured = capsys.readouterr()
     assert (captured.out, captured.err.count("\n")) == ("", 1)
-    assert str(path) in captured.err
+    assert f"{path}: {part}" in captured.err
+
+
+def test_inspect_follows_a_link_that_somebody_made(made: Path, tmp_path: Path, capsys: Any) -> None:
+    """A short name for a deep place."""
+    link = tmp_path / "signal.parquet"
+    link.symlink_to(made / RESULTS / SIGNAL)
+    assert main(["inspect", str(link)]) == 0
+    assert "schema    signal version 1" in capsys.readouterr().out

@@ -19,6 +19,7 @@ from jumpboard.artefacts.checkpoints import read_checkpoint_header, read_member,
 from jumpboard.artefacts.job import parse, run_stage
 from jumpboard.artefacts.provenance import Provenance
 from jumpboard.artefacts.tables import Schema, read_table, write_table
+from jumpboard.audit.certificates import routes_fault
 from jumpboard.data.splits import Moments, read_splits, write_splits
 from jumpboard.errors import InputError
 from jumpboard.expansion.insertion import insert_at
@@ -263,6 +264,11 @@ def test_every_term_of_both_routes(certified: Certified, loss: str) -> None:
         assert row["informative"] == (row["right_hand_side"] < row["old_test"])
         assert row["measured_norm_constant"] <= 1 / EPS**0.5
     assert len(certified.rows(ROUTES, loss=loss)) == 2 * 2 * 2 * 2
+
+
+def test_the_audit_finds_every_route_to_be_what_its_terms_give(certified: Certified) -> None:
+    """An honest table passes, void and holding routes alike."""
+    assert routes_fault(certified.rows(ROUTES)) == ""
 
 
 def test_few_fresh_samples_leave_route_a_void(certified: Certified) -> None:

@@ -4,7 +4,7 @@ A seed's first checkpoints descend from outside the file: from the same seed's r
 header names as a parent, else from the file of weights, else from the data. Every later one descends from the last one
 at an earlier step, but for the nets of an expansion in depth, which all descend from the reference. The same tensors
 may stand twice only where nothing was trained between, or as siblings of one seed: anything else is a copy, and both
-are named.
+are named. An expanded net of step 0 holds every tensor of its reference.
 """
 
 from collections import defaultdict
@@ -14,6 +14,7 @@ from typing import Any
 
 from safetensors import safe_open
 
+from jumpboard.artefacts import paths
 from jumpboard.artefacts.checkpoints import member_digest, parent_of, read_checkpoint_header
 from jumpboard.artefacts.verification import Fault
 from jumpboard.audit.lineage import is_outside
@@ -34,7 +35,7 @@ def record_fault(run: Run, one: Artefact) -> str:
         (certain, possible), there = DUE[one.rule](run, cell), set(map(split_name, records))
         for seed, name in sorted((certain - there) | (there - possible)):
             return f"{'lacks' if (seed, name) in certain else 'should not hold'} seed_{seed}/{name}"
-    return _tensor_fault(path, records) or _parent_fault(run, one, header)
+    return _tensor_fault(path, records) or _parent_fault(run, one, header) or _beginning_fault(run, one, records)
 
 
 def _tensor_fault(path: Path, records: Mapping[str, Any]) -> str:
@@ -69,6 +70,22 @@ def _parent_fault(run: Run, one: Artefact, header: Mapping[str, Any]) -> str:
         if record["parent"] not in accepted:
             whose = "the checkpoint before it" if earlier else "what the file descends from"
             return f"{name} does not descend from {whose}: parent {record['parent'][:12]}"
+    return ""
+
+
+def _beginning_fault(run: Run, one: Artefact, records: Mapping[str, Any]) -> str:
+    reference = _reference(run, one)
+    if reference is None:
+        return ""
+    begun = [name for name, record in records.items() if record["step"] == 0]
+    trained = run.result(paths.filled(paths.cell_checkpoints("train_baseline"), one.keys))
+    with safe_open(trained, framework="numpy") as old, safe_open(run.path(one), framework="numpy") as new:
+        stored = old.keys()
+        for name in begun:
+            whole = f"seed_{split_name(name)[0]}/{reference}"
+            for leaf in (full.removeprefix(whole) for full in stored if full.startswith(f"{whole}/")):
+                if old.get_tensor(whole + leaf).tobytes() != new.get_tensor(name + leaf).tobytes():
+                    return f"{name} does not hold the tensors of {whole}, at which it begins"
     return ""
 
 

@@ -19,7 +19,16 @@ from jumpboard.artefacts.verification import DIFFERS, Fault
 from jumpboard.audit.against import Comparison
 from jumpboard.audit.ancestry import copies, record_fault
 from jumpboard.audit.lineage import code_faults, header_fault, outside_parents
-from jumpboard.audit.manifests import OLDER, Faults, drawn_again, explained, listed_faults, of_another_config, unlisted
+from jumpboard.audit.manifests import (
+    OLDER,
+    Faults,
+    broken_records,
+    drawn_again,
+    explained,
+    listed_faults,
+    of_another_config,
+    unlisted,
+)
 from jumpboard.audit.report import Report, sort_of
 from jumpboard.audit.run import (
     WITH_HEADER,
@@ -32,8 +41,8 @@ from jumpboard.audit.run import (
     open_configuration,
     open_folders,
 )
-from jumpboard.audit.tables import collected_fault, table_fault
-from jumpboard.audit.verdicts import card_fault, config_notes, figure_fault, readme_faults, recomputed
+from jumpboard.audit.tables import collected_fault, large_splits, table_fault
+from jumpboard.audit.verdicts import card_fault, config_notes, figure_fault, pictures_note, readme_faults, recomputed
 from jumpboard.configuration.plan import Artefact
 from jumpboard.errors import InputError
 
@@ -62,6 +71,7 @@ def audit(results: Path, figures: Path | None = None, against: Path | None = Non
         report.fail(faults)
         report.not_verified += unknown
     report.not_verified += [*outside_parents(run, report.failed), *config_notes(run), *drawn_again(folders)]
+    report.not_verified += [*large_splits(run), *pictures_note(run)]
     _judge(run, report)
     if against is not None:
         _compare(run, against, report)
@@ -108,6 +118,7 @@ def opened(results: Path, figures: Path | None, report: Report) -> Run | None:
     strange |= {key(one) for one in run.artefacts if one.path not in folders.listed.get(one.place, {})}
     digests = {name: either[name] - ({listed[name]["sha256"]} if here[name] in newer else set()) for name in listed}
     run = replace(run, digests=digests, damaged=frozenset(strange))
+    report.fail(broken_records(folders, faults))
     report.fail(of_another_config(folders, run.artefacts))
     report.fail(unlisted(folders, list(inner_folders(folders, config))))
     report.not_shipped += sorted(folders.not_shipped)

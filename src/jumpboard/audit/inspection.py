@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from safetensors import safe_open
 
 from jumpboard.artefacts import paths
-from jumpboard.artefacts.files import sha256_of
+from jumpboard.artefacts.files import REMEDY, sha256_of
 from jumpboard.artefacts.verification import printable, read_manifest, refusal
 from jumpboard.audit.lineage import read_provenance
 from jumpboard.audit.run import WITH_HEADER, kind_of
@@ -24,10 +24,13 @@ MOST_SHOWN = 4
 
 def inspect(path: Path) -> str:
     """The text about a file. Raises InputError for one that jumpboard did not write, or that is damaged."""
-    reason = refusal(path.parent, path.name)
-    if reason or path.suffix not in WITH_HEADER:
-        raise InputError(f"{path}: {reason or 'not a table or checkpoint file'}; accepted: {' or '.join(WITH_HEADER)}")
-    header = read_provenance(path)
+    reason = _unopened(path)
+    if reason:
+        raise InputError(f"{path}: {reason}; accepted: a {' or '.join(WITH_HEADER)} file of a run")
+    try:
+        header = read_provenance(path)
+    except InputError as error:  # whose file it is, nobody knows: it is not to be deleted
+        raise InputError(str(error).removesuffix(f"; {REMEDY}")) from None
     shape = _checkpoints(path, header) if path.suffix == ".safetensors" else _table(path)
     facts = {
         "file": str(path),
@@ -51,6 +54,15 @@ def inspect(path: Path) -> str:
         *(chain or ["  none: the data themselves"]),
     ]
     return "\n".join(lines)
+
+
+def _unopened(path: Path) -> str:
+    """Why a file is not opened: pipes and devices might hang."""
+    if not path.exists():
+        return "no such file"
+    if not path.is_file():
+        return "not a regular file"
+    return "" if path.suffix in WITH_HEADER else "not a table or checkpoint file"
 
 
 def results_of(path: Path) -> Path | None:

@@ -106,6 +106,14 @@ def record_of(folders: Folders, one: Artefact, jobs: Mapping[str, Sequence[Artef
     return None
 
 
+def broken_records(folders: Folders, faults: Faults) -> Iterator[Fault]:
+    """Records that are as listed and yet do not say what a record says."""
+    for name in folders.records:
+        path = folders.results / name
+        if name != paths.MANIFEST and ("results", name) not in faults and _record(path) is None:
+            yield Fault(str(path), f"not a whole record; accepted: {', '.join(RECORDED)}")
+
+
 def explained(
     folders: Folders, faults: Faults, artefacts: Sequence[Artefact], sound: Callable[[Artefact], bool]
 ) -> Iterator[Fault]:
@@ -124,7 +132,7 @@ def explained(
             one = known.get((place, name))
             again = name if name in folders.records else one and record_of(folders, one, jobs)
             copied = by_digest.get(sha256_of(path))
-            if copied is not None:
+            if copied not in (None, name):
                 reason = f"is a copy of {copied}"
             elif again in newer and (one is None or sound(one)):
                 reason = OLDER

@@ -1,7 +1,7 @@
 """What an audit found: files checked by kind, failures, what could not be verified, verdicts."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,7 +50,7 @@ class Report:
             lines.append(f"{'not shipped':<14}{len(self.not_shipped):>7} checkpoints, splits and rows, known by digest")
         lines += _section("compared with the other run", [f"{n:>7} {how}" for how, n in self.compared.items()])
         lines += _section("not verified", self.not_verified)
-        lines += _section("verdicts", [_verdict(one) for one in self.verdicts], most=len(self.verdicts))
+        lines += _section("verdicts", _verdicts(self.verdicts), most=len(self.verdicts))
         failed = [f"{file}: {reason}" for file, reason in self.failed.items()]
         lines += _section(f"failed ({len(failed)} files)", failed)
         lines += ["", f"audit failed: {failed[0]}" if failed else "audit passed"]
@@ -71,8 +71,22 @@ def _section(title: str, entries: list[str], most: int = MOST_SHOWN) -> list[str
     return ["", title, *(f"  {one}" for one in entries[:most]), *rest]
 
 
+def _verdicts(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """One line each, in columns as wide as their longest entry."""
+    cells = [
+        (
+            one["claim"],
+            f"{one['dataset']}/{one['arch']}",
+            str(one["samples"] or "all"),
+            f"{one['checkpoint']}, {one['split']}",
+        )
+        for one in rows
+    ]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    places = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in cells]
+    return [f"{place}  {_verdict(one)}" for place, one in zip(places, rows, strict=True)]
+
+
 def _verdict(one: Mapping[str, Any]) -> str:
-    net, size = f"{one['dataset']}/{one['arch']}", one["samples"] or "all"
-    place = f"{one['claim']:<27} {net:<20} {size:>7}  {one['checkpoint']}, {one['split']}"
     again = "" if one["recomputed"] == one["verdict"] else f", recomputed: {one['recomputed'] or 'no'}"
-    return f"{place:<86}{one['verdict']}{again}"
+    return f"{one['verdict']}{again}"

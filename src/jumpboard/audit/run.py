@@ -136,8 +136,11 @@ def inner_folders(folders: Folders, config: Mapping[str, Any]) -> Iterator[Path]
 
 
 def figures_beside(results: Path, config: Mapping[str, Any]) -> Path | None:
-    """The figures folder that belongs to a results folder, if it can be told and is there."""
+    """The figures folder that belongs to a results folder, if it can be told and is there. A stranger's config leads to
+    no folder above the one that both lie in."""
     own, figures = Path(config["results"]), Path(config["figures"])
+    if ".." in figures.parts or not figures.parts or figures.is_absolute() != own.is_absolute():
+        return None
     place = results.absolute()
     released = (paths.RELEASED,) if place.name == paths.RELEASED else ()
     parts = place.parts[: len(place.parts) - len(released)]

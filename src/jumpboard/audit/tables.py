@@ -5,6 +5,7 @@ Identities that hold in every row, to 1e-9 of the larger term:
     expansion    new_test_loss = old_test_loss - delta_r_test - delta_erm + transfer
                  gain = old_test_loss - new_test_loss
     widening     gain = old_test_loss - new_test_loss
+    ladder       limit = gain - slack
 """
 
 from functools import partial
@@ -16,9 +17,11 @@ import pyarrow.parquet as pq
 
 from jumpboard.artefacts import paths
 from jumpboard.artefacts.tables import Schema, read_table
+from jumpboard.audit.agreement import agreement_fault
+from jumpboard.audit.certificates import routes_fault
 from jumpboard.audit.fits import wanted_rows
 from jumpboard.audit.rows import keys_fault, row_fault
-from jumpboard.audit.run import Run
+from jumpboard.audit.run import Run, key
 from jumpboard.configuration.plan import COLLECTED, Artefact
 from jumpboard.configuration.selection import RULES
 from jumpboard.data.splits import read_splits
@@ -37,6 +40,7 @@ IDENTITIES: dict[str, tuple[dict[str, int], ...]] = {
         {"gain": 1, "old_test_loss": -1, "new_test_loss": 1},
     ),
     "widening": ({"gain": 1, "old_test_loss": -1, "new_test_loss": 1},),
+    "ladder": ({"limit": 1, "gain": -1, "slack": 1},),
 }
 
 
@@ -59,6 +63,13 @@ def schema_of(one: Artefact) -> Schema | None:
 def is_large(path: Path) -> bool:
     """Splits that are not read whole: their digest, header and columns alone are checked."""
     return path.stat().st_size > LARGE
+
+
+def large_splits(run: Run) -> list[str]:
+    """In words, which splits and cards are not held against their rows."""
+    splits = [one for one in run.at_hand((".parquet",)) if schema_of(one) is None and key(one) not in run.damaged]
+    large = [run.path(one) for one in splits if is_large(run.path(one))]
+    return [f"{path}: above {LARGE >> 20} MiB, rows and card not held against each other" for path in large]
 
 
 def table_fault(run: Run, one: Artefact) -> str:
@@ -85,7 +96,9 @@ def table_fault(run: Run, one: Artefact) -> str:
     if broken or one.rule not in RULES:
         return broken
     cell = run.plan.cell(one.keys)
-    return row_fault(run, schema.name, cell, {key[5:] for key in keys}, partial(_units, run, one))
+    broken = row_fault(run, schema.name, cell, {key[5:] for key in keys}, partial(_units, run, one))
+    broken = broken or (routes_fault(table.to_pylist()) if schema.name == "routes" else "")
+    return broken or agreement_fault(run, one, schema.name, table.to_pylist())
 
 
 def _units(run: Run, one: Artefact, seed: int, site: int) -> int:

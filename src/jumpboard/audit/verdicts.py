@@ -6,7 +6,7 @@ the checkout show the released run: they are held against it alone.
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from jumpboard.artefacts import paths
@@ -16,7 +16,7 @@ from jumpboard.artefacts.verification import Fault
 from jumpboard.audit.run import Run
 from jumpboard.audit.tables import is_large
 from jumpboard.claims.readme_table import readme_table
-from jumpboard.configuration.load import load_files
+from jumpboard.configuration.load import Configuration, load, merged, read_yaml
 from jumpboard.configuration.plan import Artefact, table_place
 from jumpboard.configuration.validation import checkout
 from jumpboard.data.card import card_rows, known_law
@@ -76,15 +76,26 @@ def card_fault(run: Run, one: Artefact) -> str:
 
 def config_notes(run: Run) -> list[str]:
     """Nothing where the run's config is one of the checkout's, alone or as an overlay on the default."""
-    default = checkout() / "config" / "config.yaml"
-    for overlay in (None, *sorted(default.parent.glob("*.yaml"))):
-        try:
-            configuration = load_files([default, overlay] if overlay else [default])
-        except InputError:  # an inventory, a ledger, or an overlay that wants data that are not here
-            continue
-        if json.loads(json.dumps(configuration.as_json())) == run.resolved:
-            return []
+    if any(json.loads(json.dumps(one.as_json())) == run.resolved for one in _configurations(run)):
+        return []
     return ["config: it is none of this checkout's; another grid than was run would look the same"]
+
+
+def _configurations(run: Run) -> Iterator[Configuration]:
+    """Those of the checkout that write to the folder that the run's config names, as no other can be its own."""
+    folder = checkout() / "config"
+    try:
+        default = read_yaml(folder / "config.yaml")
+    except InputError:  # no checkout at hand
+        return
+    others = {checkout() / default[name] for name in ("datasets", "claims")} | {folder / "config.yaml"}
+    for overlay in (None, *sorted({*folder.glob("*.yaml")} - others)):
+        try:
+            config = merged(default, read_yaml(overlay)) if overlay else default
+            if config["results"] == run.resolved["config"]["results"]:
+                yield load(config)
+        except InputError:  # an overlay that wants data that are not here
+            continue
 
 
 def difference(stored: Sequence[Row], again: Sequence[Row], schema: Schema) -> str:
@@ -109,6 +120,13 @@ def _agree(one: Any, other: Any) -> bool:
     if isinstance(one, float) and isinstance(other, float):
         return math.isclose(one, other, rel_tol=ROUNDING, abs_tol=1e-12) or (math.isnan(one) and math.isnan(other))
     return bool(one == other)
+
+
+def pictures_note(run: Run) -> list[str]:
+    """In words, that pictures are not drawn again, of which the tables that they show are verified."""
+    shown = [one for one in run.artefacts if one.rule == "draw_figure" and not one.path.endswith(".parquet")]
+    count = len(shown) if run.folders.figures else 0
+    return [f"pictures: {count} known by digest; what they plot is verified, they are not drawn again"] if count else []
 
 
 def readme_faults(run: Run) -> tuple[list[Fault], list[str]]:
