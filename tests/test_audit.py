@@ -38,6 +38,7 @@ from jumpboard.audit.manifests import OLDER, listed_faults
 from jumpboard.audit.report import Report
 from jumpboard.audit.run import open_folders
 from jumpboard.claims import controls
+from jumpboard.claims.readme_table import readme_table
 from jumpboard.cli import main
 from jumpboard.configuration.load import read_yaml
 from jumpboard.configuration.selection import SECTIONS
@@ -623,6 +624,21 @@ def test_changed_code_is_not_verified_and_no_failure(copied: Path, monkeypatch: 
     report = audit(copied / RESULTS)
     assert report.failed == {}
     assert "code of expand_width: 1 files were made by other code than is installed here" in report.not_verified
+
+
+def test_readme_of_the_run_that_it_shows(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A verdict made better on the page that everybody reads, and nowhere else."""
+    checkout = copied / "checkout"
+    page, own = checkout / "README.md", copied / RESULTS
+    (checkout / "results/released").mkdir(parents=True)
+    shutil.copy(own / paths.MANIFEST, checkout / "results/released")
+    table = readme_table(read_table(own / paths.CLAIMS, CLAIMS).to_pylist()).rstrip("\n")
+    monkeypatch.setattr(verdicts, "checkout", lambda: checkout)
+    for text, found in ((table, {}), (table.replace("inconclusive", "supported", 1), {str(page)})):
+        page.write_text(f"<!-- generated: claims -->\n{text}\n<!-- end: claims -->\n")
+        report = audit(own)
+        assert set(report.failed) == set(found)
+        assert not [note for note in report.not_verified if note.startswith("README")]
 
 
 def applied(rows: list[Row]) -> list[Row]:
