@@ -24,6 +24,7 @@ import pytest
 
 from jumpboard.artefacts import paths
 from jumpboard.artefacts.checkpoints import read_checkpoint_header, read_member, write_checkpoints
+from jumpboard.artefacts.compute import read_records
 from jumpboard.artefacts.files import REMEDY, sha256_of
 from jumpboard.artefacts.job import json_text
 from jumpboard.artefacts.provenance import Provenance
@@ -37,6 +38,7 @@ from jumpboard.audit.manifests import OLDER, listed_faults
 from jumpboard.audit.report import Report
 from jumpboard.audit.run import open_folders
 from jumpboard.claims import controls
+from jumpboard.claims.readme_table import readme_table
 from jumpboard.cli import main
 from jumpboard.configuration.load import read_yaml
 from jumpboard.configuration.selection import SECTIONS
@@ -624,6 +626,21 @@ def test_changed_code_is_not_verified_and_no_failure(copied: Path, monkeypatch: 
     assert "code of expand_width: 1 files were made by other code than is installed here" in report.not_verified
 
 
+def test_readme_of_the_run_that_it_shows(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A verdict made better on the page that everybody reads, and nowhere else."""
+    checkout = copied / "checkout"
+    page, own = checkout / "README.md", copied / RESULTS
+    (checkout / "results/released").mkdir(parents=True)
+    shutil.copy(own / paths.MANIFEST, checkout / "results/released")
+    table = readme_table(read_table(own / paths.CLAIMS, CLAIMS).to_pylist()).rstrip("\n")
+    monkeypatch.setattr(verdicts, "checkout", lambda: checkout)
+    for text, found in ((table, {}), (table.replace("inconclusive", "supported", 1), {str(page)})):
+        page.write_text(f"<!-- generated: claims -->\n{text}\n<!-- end: claims -->\n")
+        report = audit(own)
+        assert set(report.failed) == set(found)
+        assert not [note for note in report.not_verified if note.startswith("README")]
+
+
 def applied(rows: list[Row]) -> list[Row]:
     return [{**row, "outcome": "holds", "reason": "", "holds": True, "informative": True} for row in rows]
 
@@ -772,6 +789,33 @@ def test_hostile_files_with_fitting_digests_fail_in_one_line(copied: Path) -> No
     assert found[f"results/{SIGNAL}"] == "'code' in its header is None"
 
 
+def with_config(results: Path, change: Callable[[Row], Any]) -> None:
+    """Another config, and manifests that list it."""
+    resolved = json.loads((results / paths.CONFIG).read_text())
+    change(resolved["config"])
+    (results / paths.CONFIG).write_text(json_text(resolved))
+    rehash(results.parents[1])
+
+
+def test_a_far_figures_folder_is_not_walked(copied: Path) -> None:
+    """The config is a stranger's: it may not send the audit through the reviewer's disk."""
+    for far in ("../..", ".", "/"):
+        with_config(copied / RESULTS, lambda config, far=far: config.update(figures=far))
+        report = audit(copied / RESULTS)
+        assert "figures: no folder at hand; name it by --figures" in report.not_verified
+        assert not [file for file in report.failed if not file.startswith(str(copied / RESULTS))]
+
+
+def test_a_record_that_says_nothing_is_named(copied: Path) -> None:
+    """Costs and the kind of machine are read from records: by the audit, the report and the release."""
+    record = copied / RESULTS / "records/config.json"
+    record.write_text('{"stage": "resolve_config"}\n')
+    rehash(copied)
+    assert faults(copied)["results/records/config.json"].startswith("not a whole record of a job; accepted: all of")
+    with pytest.raises(InputError, match=r"config\.json: not a whole record of a job"):
+        read_records(copied / RESULTS)
+
+
 @pytest.mark.parametrize(
     ("spoil", "part"),
     [
@@ -779,6 +823,10 @@ def test_hostile_files_with_fitting_digests_fail_in_one_line(copied: Path) -> No
         (
             lambda results: (results / paths.MANIFEST).unlink(),
             "manifest.json: no such file; accepted: the results folder",
+        ),
+        (
+            lambda results: with_config(results, lambda config: config["expansions"][0].pop("keep_nets")),
+            "config.json: does not fit this version: config: expansions[0] lacks the key 'keep_nets'",
         ),
         (lambda results: (results / paths.MANIFEST).write_text("{"), "manifest.json: not a whole JSON file"),
         (lambda results: (results / paths.MANIFEST).write_text("[" * 10**6), "manifest.json: not a whole JSON file"),

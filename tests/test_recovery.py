@@ -33,7 +33,7 @@ CONFIG: dict[str, Any] = {
             "blocks": 3, "pool": 20, "permutations": 1, "heat_maps": [],
         },
     ],
-    "expansions": [], "widenings": [], "chains": [],
+    "expansions": [], "widenings": [], "chains": [], "certificates": [], "fits": [],
 }  # fmt: skip
 
 

@@ -71,7 +71,7 @@ class Reader(HTMLParser):
 def record(stage: str, seconds: float, **changed: Any) -> dict[str, Any]:
     told = {"system": "Linux", "machine": "x86_64", "cores": 2, "device": "cpu", "threads": 1, "python": "3.11.7"}
     cost = {"started": 0.0, "wall_seconds": 60.0, "cpu_seconds": seconds, "peak_memory_bytes": 3_000_000}
-    return {"stage": stage, **told, **cost, **changed}
+    return {"stage": stage, "tier": "bytes", "outputs": [], **told, **cost, **changed}
 
 
 def draw(root: Path, name: str, source: str, **net: str) -> None:

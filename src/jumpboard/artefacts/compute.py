@@ -6,12 +6,37 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jumpboard.artefacts import paths
+from jumpboard.artefacts.files import REMEDY
+from jumpboard.errors import InputError
+
+RECORDED = {
+    **dict.fromkeys(("stage", "tier", "device", "machine", "system", "python"), str),
+    **dict.fromkeys(("started", "wall_seconds", "cpu_seconds"), float),
+    **dict.fromkeys(("peak_memory_bytes", "threads", "cores"), int),
+    "outputs": list,
+}
+
+
+def whole_record(path: Path) -> dict[str, Any] | None:
+    """A job's record; None where the file is not a whole one."""
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        whole = all(isinstance(record[name], kind) for name, kind in RECORDED.items())
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return dict(record) if whole else None
 
 
 def read_records(results: Path) -> list[dict[str, Any]]:
-    """All records below a results folder, in the order of their paths."""
-    found = sorted((results / paths.RECORDS).rglob("*.json"))
-    return [json.loads(path.read_text(encoding="utf-8")) for path in found if path.name != paths.MANIFEST]
+    """All records below a results folder, in the order of their paths. Raises InputError for one that is not whole."""
+    records = []
+    for path in sorted((results / paths.RECORDS).rglob("*.json")):
+        if path.name != paths.MANIFEST:
+            record = whole_record(path)
+            if record is None:
+                raise InputError(f"{path}: not a whole record of a job; {REMEDY}")
+            records.append(record)
+    return records
 
 
 def wall_minutes(records: list[dict[str, Any]]) -> float:

@@ -5,19 +5,17 @@ than a file is no damage: a target that was built alone leaves a file that holds
 after every listed one had ended. Whether the file holds together is asked of the caller.
 """
 
-import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from jumpboard.artefacts import paths
+from jumpboard.artefacts.compute import RECORDED, whole_record
 from jumpboard.artefacts.files import sha256_of
 from jumpboard.artefacts.verification import DIFFERS, Fault, entry_fault
 from jumpboard.audit.run import RECORDS_MANIFEST, Folders
 from jumpboard.configuration.plan import Artefact
 
-RECORDED = {"stage": str, "started": float, "wall_seconds": float, "outputs": list, "tier": str, "threads": int}
 OLDER = "manifest older than file: made alone after the manifest was written; the next full run lists it"
 
 Faults = dict[tuple[str, str], str]
@@ -110,8 +108,8 @@ def broken_records(folders: Folders, faults: Faults) -> Iterator[Fault]:
     """Records that are as listed and yet do not say what a record says."""
     for name in folders.records:
         path = folders.results / name
-        if name != paths.MANIFEST and ("results", name) not in faults and _record(path) is None:
-            yield Fault(str(path), f"not a whole record; accepted: {', '.join(RECORDED)}")
+        if name != paths.MANIFEST and ("results", name) not in faults and whole_record(path) is None:
+            yield Fault(str(path), f"not a whole record of a job; accepted: all of {', '.join(RECORDED)}")
 
 
 def explained(
@@ -144,19 +142,11 @@ def explained(
 def _last_end(folders: Folders, faults: Faults) -> float:
     """When the last job ended of which the record is unchanged, s since 1970."""
     kept = [folders.results / name for name in folders.records if ("results", name) not in faults]
-    return max((record["started"] + record["wall_seconds"] for record in map(_record, kept) if record), default=0.0)
+    return max(
+        (record["started"] + record["wall_seconds"] for record in map(whole_record, kept) if record), default=0.0
+    )
 
 
 def _began(path: Path) -> float:
-    record = _record(path)
+    record = whole_record(path)
     return record["started"] if record else 0.0
-
-
-def _record(path: Path) -> dict[str, Any] | None:
-    """A whole record, or None."""
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        whole = all(isinstance(record[name], kind) for name, kind in RECORDED.items())
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return None
-    return dict(record) if whole else None

@@ -123,6 +123,8 @@ def open_configuration(results: Path) -> tuple[Configuration, dict[str, Any]]:
     resolved = read_config(results / paths.CONFIG)
     try:
         return resolve(resolved["config"], resolved["datasets"], resolved["claims"]), resolved
+    except InputError as error:  # a run of another version, perhaps
+        raise InputError(f"{results / paths.CONFIG}: does not fit this version: {error}") from None
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"{results / paths.CONFIG}: not the resolved config of a run: {error!r}") from None
 
