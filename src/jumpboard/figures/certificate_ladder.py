@@ -49,8 +49,9 @@ SCHEMA = Schema(
 CAPTION = (
     "The smallest gain that each certificate can prove with the samples at hand (filled) beside the gain of the "
     "expansions (open), all parameters trained, median over seeds and sites; one line per net, one panel "
-    "per bounded loss, at the largest number of training samples. Blue where most gains are certified. The paper's routes bound all nets of a "
-    "class; limits for fixed nets need test samples only; the grid of steps is about the jumpboard before training. "
+    "per bounded loss, at the largest number of training samples. Blue where most gains are certified. The paper's "
+    "routes bound all nets of a class; limits for fixed nets need test samples only; the grid of steps is about the "
+    "jumpboard before training. "
     "Where Route A fails too often to promise anything is in the figure of its terms."
 )
 
