@@ -146,6 +146,7 @@ BAD: dict[str, tuple[list[str], str]] = {
     "constant in a group": (["--x", "depth", "--y", "loss", "--group", "depth"], "in group '1'"),
     "same x twice": (["--x", "depth", "--x", "depth", "--y", "loss", "--form", "joint"], "twice"),
     "two x": (["--x", "depth", "--x", "flop", "--y", "loss"], "--x is given 2 times"),
+    "empty seed": (["--x", "depth", "--y", "loss", "--seed", ""], "--seed: column ''"),
     "no seed column": (["--x", "depth", "--y", "loss", "--seed", "s"], "--seed: column 's'"),
     "too many dropped": (["--x", "depth", "--y", "loss", "--drop-worst", "28"], "accepted: 0 to 27"),
     "too few resamples": (["--x", "depth", "--y", "loss", "--bootstrap", "3"], "accepted: 20 to"),

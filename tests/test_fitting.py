@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+import jumpboard.theory.minimise as minimiser
 from jumpboard.theory import fitting
 from jumpboard.theory.comparison import permuted_within, preferred, rivals_of, scores
 from jumpboard.theory.fitting import fit, identify, interval, optimise, replicate, scaled
@@ -175,6 +176,25 @@ def test_of_a_joint_law_only_the_size_with_few_values_is_not_identified() -> Non
     assert found["alpha_depth"].estimate == pytest.approx(0.7, abs=0.05)
     for name in ("E", "A_width", "alpha_width"):
         assert found[name].reason == "fewer than 5 different x"
+
+
+@pytest.mark.parametrize("power", [1.0, 1.5, -1.0])
+def test_of_sizes_that_follow_from_one_another_nothing_is_identified(power: float) -> None:
+    x = np.repeat(DOUBLINGS, 3)
+    found = fit("joint", np.stack([x, 2 * x**power]), noisy(0, x, 0.5, 1, 0.7, 0.01), ("depth", "width")).parameters
+    assert {one.reason for one in found.values()} == {"one x follows from another"}
+
+
+def test_a_batch_cut_for_memory_finds_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.repeat(DOUBLINGS, 3)
+    y = noisy(0, x, 0.5, 1, 0.7, 0.01)
+    form = form_of("power", x[None], y)
+    weights = resample(len(y), None, 4, np.random.default_rng(0))
+    copies = np.tile(form.starts[:7], (4, 1)), scaled(y), np.repeat(weights, 7, axis=0), form.lower, form.upper
+    whole = minimise(form.terms(x[None]), *copies)
+    monkeypatch.setattr(minimiser, "NUMBERS", 5 * 3 * len(y))
+    for found, expected in zip(minimise(form.terms(x[None]), *copies), whole, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
 def test_a_limit_at_a_bound_is_no_limit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
         _draw(arguments, names, groups, fits)
     if arguments.json:
         told = {group: {**one, "parameters": _as_json(one["parameters"])} for group, one in told.items()}
-        print(json.dumps({"groups": told} if arguments.group else told[""], allow_nan=False))
+        print(json.dumps({"groups": told} if arguments.group is not None else told[""], allow_nan=False))
     else:
         print(
             "\n\n".join(_as_table(f"{arguments.group} = {group}" if group else "", one) for group, one in told.items())
@@ -80,8 +80,12 @@ def _groups(arguments: argparse.Namespace) -> tuple[list[str], dict[str, Group]]
     found = dict(numbers(table, text, "--x") for text in texts)
     if len(found) < len(texts):
         raise InputError(f"--x names '{texts[-1]}' twice; accepted: each x once")
-    seeds = labels(table, arguments.seed, "--seed") if arguments.seed else None
-    members = [str(value) for value in labels(table, arguments.group, "--group")] if arguments.group else [""] * len(y)
+    seeds = labels(table, arguments.seed, "--seed") if arguments.seed is not None else None
+    members = (
+        [str(value) for value in labels(table, arguments.group, "--group")]
+        if arguments.group is not None
+        else [""] * len(y)
+    )
     kept = worst(y, arguments.drop_worst)
     x = np.stack(list(found.values()))
     groups: dict[str, Group] = {}

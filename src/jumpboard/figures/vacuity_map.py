@@ -99,7 +99,7 @@ def _legend() -> list[Handle]:
     circle = Line2D([], [], color="black", marker="o", mfc="white", ls="", label="certified nets")
     return [
         circle,
-        *(Line2D([], [], color="black", lw=1.0, ls=line, label=f"{level:g}") for level, line in LINES.items()),
+        *(Line2D([], [], color="black", lw=1.0, ls=line, label=f"ε / B = {level:g}") for level, line in LINES.items()),
     ]
 
 

@@ -6,6 +6,7 @@ All starts are one batch, all resamples another; each resample starts from the 5
     one of its x has fewer than 5 different values (E, a and b: any x)    it, or a limit, sits at a bound of the search
     its 90 % interval is wider than a factor 3, or includes 0              there are too few units for an interval
     y does not vary, or a constant fits as well by AICc = n log(2F/n) + 2q + 2q(q + 1)/(n - q - 1), q = P + 1
+    one x is a multiple or a power of another: their terms could change places
 
 Paper `depth`, Appendix M; Hurvich and Tsai 1989 for AICc; the conditions are derived.
 """
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jumpboard.theory.forms import FloatArray, Form, form_of
+from jumpboard.theory.forms import FloatArray, Form, Terms, form_of
 from jumpboard.theory.minimise import minimise
 from jumpboard.theory.resampling import limits, resample, stretch
 
@@ -124,7 +125,7 @@ def fit(
     factor = stretch(len(y), seeds, len(optimum.theta))
     terms, shift = form.terms(x if at is None else at), float(np.log(y).mean())
     curve = terms(optimum.theta[None])[0][0] + shift
-    fault = _fault(x, y, optimum)
+    fault = _fault(form, x, y, optimum)
     if factor is None or fault:
         reason = fault or "too few units for an interval"
         parameters = dict.fromkeys(form.names, Parameter(None, None, None, reason))
@@ -136,17 +137,25 @@ def fit(
     return Fit(form, optimum, parameters, np.exp(curve), np.exp(low), np.exp(high))
 
 
-def _fault(x: FloatArray, y: FloatArray, optimum: Optimum) -> str:
+def _fault(form: Form, x: FloatArray, y: FloatArray, optimum: Optimum) -> str:
     """Why nothing at all is identified; empty where nothing stands against it."""
     if all(len(np.unique(one)) < DISTINCT for one in x):
         return FEW
     if np.ptp(np.log(y)) < EVEN:
         return "y does not vary"
+    if _follows(form.terms(x)):
+        return "one x follows from another"
     level, free = optimise(form_of("constant", x, y), x, y), len(optimum.theta)
     constant, law = (
         aicc(np.array([F]), len(y), count)[0] for F, count in ((level.objective, 1), (optimum.objective, free))
     )
     return "a constant fits as well" if free > 1 and constant <= law else ""
+
+
+def _follows(terms: Terms) -> bool:
+    """Whether two terms with rates fall along the same line."""
+    along = terms.z[list(terms.rates)]
+    return len(along) > 1 and bool(np.triu(np.abs(np.corrcoef(along)), 1).max() > 1 - EVEN)
 
 
 def identify(

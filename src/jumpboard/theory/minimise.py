@@ -4,7 +4,8 @@
 
 A sum, not a mean: its gradient does not shrink as rows are added, so that no tolerance ends a large fit early. Each
 problem of the batch has its own start, and may have its own weights and targets (resamples, permutations); bounds are
-kept by projection. Residuals above DELTA = 0.05, 5 % of y, count as outliers: seeds of one net differ by less.
+kept by projection. A batch too large for memory is cut, which changes nothing: problems do not touch one another.
+Residuals above DELTA = 0.05, 5 % of y, count as outliers: seeds of one net differ by less.
 Source: derived (arXiv 2203.15556 has the loss, with DELTA = 0.001, far below the noise of seeds).
 """
 
@@ -20,6 +21,7 @@ ITERATIONS = 200
 LOOSEST, TIGHTEST = 1e-9, 1e9
 FLAT = 1e-9  # relative fall of F, promised or seen, of a step that is hardly damped
 EXACT = 1e-24  # F of a model that runs through every point, but for rounding
+NUMBERS = 2**23  # of a Jacobian, 64 MiB: some six arrays of its size are held at once
 Model = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 """Parameters [B, P] -> log y [B, n] and its derivatives [B, P, n]."""
 
@@ -44,8 +46,18 @@ def minimise(
 
     `log_y` and `weights` are [B, n], or [n] for all problems alike; parameters stay within `lower` and `upper` [P].
     """
+    step = max(1, NUMBERS // (starts.shape[1] * log_y.shape[-1]))
+    parts = [slice(start, start + step) for start in range(0, len(starts), step)]
+    targets, weighted = np.atleast_2d(log_y), np.atleast_2d(weights)
+    found = [_minimised(model, starts[part], _of(targets, part), _of(weighted, part), lower, upper) for part in parts]
+    return np.concatenate([theta for theta, _ in found]), np.concatenate([losses for _, losses in found])
+
+
+def _minimised(
+    model: Model, starts: FloatArray, targets: FloatArray, weighted: FloatArray, lower: FloatArray, upper: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """One batch; `targets` and `weighted` are [B, n] or [1, n]."""
     theta = np.clip(starts, lower, upper)
-    targets, weighted = (np.atleast_2d(one) for one in (log_y, weights))
     best, gradient, hessian = _evaluated(model, theta, targets, weighted)
     final, losses = theta.copy(), best.copy()
     at = np.arange(len(theta))
@@ -72,8 +84,8 @@ def minimise(
     return final, losses
 
 
-def _of(rows: FloatArray, at: NDArray[np.intp]) -> FloatArray:
-    """Of the problems that are left; a single row is for all."""
+def _of(rows: FloatArray, at: NDArray[np.intp] | slice) -> FloatArray:
+    """Of some of the problems; a single row is for all."""
     return rows if len(rows) == 1 else rows[at]
 
 
