@@ -41,10 +41,16 @@ def _dots(axes: Axes, x: Sequence[float], y: Sequence[float], colour: Colour, ma
 
 def plain_log_axis(axis: Axis, values: Sequence[float]) -> None:
     """Plain numbers on a log axis, a tick at 1, 2 and 5 of each decade while these are few."""
-    few = max(values) / min(values) < 3000
+    few = max(values) / min(values) < 1000
     axis.set_major_locator(LogLocator(subs=(1, 2, 5) if few else (1,)))
     axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(lambda value, _: f"{value:g}" if value < 1000 else f"{value / 1000:g}k")
+    axis.set_major_formatter(lambda value, _: _short(value))
+
+
+def _short(value: float) -> str:
+    if value < 1000:
+        return f"{value:g}"
+    return f"{value / 1000:g}k" if value < 1e6 else f"{value / 1e6:g}M"
 
 
 def finish(above: Axes, below: Axes, xlabel: str) -> None:

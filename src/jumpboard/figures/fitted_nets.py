@@ -25,7 +25,7 @@ ALPHA = tuple(
 
 def rows_of_fits(table: str, rows: Iterable[Row], dataset: str, arch: str) -> list[Row]:
     """Rows of one net's fits at the end of training, else at the checkpoint that comes first in the alphabet, at the
-    largest number of samples or over all of them (joint fits and, in table `fits`, `samples` = 0).
+    largest number of samples or over all of them (fits in samples and joint ones; in table `fits`, `samples` = 0).
 
     Raises InputError for a table that holds other nets only.
     """
@@ -39,7 +39,7 @@ def rows_of_fits(table: str, rows: Iterable[Row], dataset: str, arch: str) -> li
     return [
         row
         for row in own
-        if row["checkpoint"] == shown and (row["samples"] in (largest, 0) or row["variable"] == "joint")
+        if row["checkpoint"] == shown and (row["samples"] in (largest, 0) or row["variable"] in ("samples", "joint"))
     ]
 
 

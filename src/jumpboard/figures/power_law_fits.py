@@ -1,10 +1,12 @@
 """Figure `power_law_fits`: test loss, the fitted power laws with their bands, and what they leave over.
 
-    in depth at each width        in the number of parameters, all nets        jointly in all sizes that vary
+    in depth at each width    in samples at each depth and width    in the number of parameters, all nets
+    jointly in all sizes that vary
 
 Is a power law what the test loss follows, and is its exponent known? Paper `depth`, joint scaling and Appendix M.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,10 +23,16 @@ from jumpboard.figures.panels import Handle, headline, legend_below, sized
 from jumpboard.figures.style import COLUMN, GREY, PAGE, marker, new_figure, styled, width_colour
 from jumpboard.schemas.fits import VARIABLE
 from jumpboard.schemas.keys import CELL, SEED
+from jumpboard.theory.fitting import DISTINCT
 
 Row = Mapping[str, Any]
 
-SHOWN = {"depth": "depth, blocks", "parameters": "trained parameters", "joint": "fitted test loss, nats"}
+SHOWN = {
+    "depth": "depth, blocks",
+    "samples": "training samples",
+    "parameters": "trained parameters",
+    "joint": "fitted test loss, nats",
+}
 
 SCHEMA = Schema(
     "power_law_fits",
@@ -43,7 +51,8 @@ SCHEMA = Schema(
 )
 CAPTION = (
     "Final test loss and power laws E + A x^-alpha fitted to it at the largest number of training samples: in depth "
-    "at each width, in the number of trained parameters over all nets, and jointly E + sum A_i x_i^-alpha_i in all "
+    "at each width, in the number of trained parameters over all nets, in samples where a net has enough of them, and "
+    "jointly E + sum A_i x_i^-alpha_i in all "
     "sizes that vary (over all sample sizes, measured against fitted). Points: nets; lines: laws, dashed where the "
     "exponent is not identified; bands: two-sided 90 % bootstrap intervals over seeds. Below: residuals, log of "
     "measured over fitted. Where these are not scattered about 0 the law is not that of the data, however narrow its "
@@ -55,6 +64,11 @@ def plotted(rows: Sequence[Row], dataset: str, arch: str) -> list[dict[str, Any]
     """Rows of `fitted` -> rows of `SCHEMA`."""
     names = [column.name for column in SCHEMA.columns]
     own = [row for row in rows_of_fits("fitted", rows, dataset, arch) if row["variable"] in SHOWN]
+    sizes: dict[tuple[int, int], set[float]] = defaultdict(set)
+    for row in own:
+        if row["variable"] == "samples":
+            sizes[row["depth"], row["width"]].add(row["x"])
+    own = [row for row in own if row["variable"] != "samples" or len(sizes[row["depth"], row["width"]]) >= DISTINCT]
     return [{name: row["test_loss"] if name == "y" else row[name] for name in names} for row in own]
 
 
@@ -69,7 +83,7 @@ def draw(rows: Sequence[Row]) -> Figure:
         panels = figure.subplots(2, len(variables), sharex="col", height_ratios=(2, 1), squeeze=False)
         for (above, below), variable in zip(panels.T, variables, strict=True):
             here = [row for row in rows if row["variable"] == variable]
-            _panel(above, below, variable, here)
+            _panel(above, below, variable, here, sorted({row["width"] for row in rows}))
             finish(above, below, SHOWN[variable])
         panels[0, 0].set_ylabel("test loss, nats")
         panels[1, 0].set_ylabel("residual, %")
@@ -77,19 +91,26 @@ def draw(rows: Sequence[Row]) -> Figure:
     return figure
 
 
-def _panel(above: Axes, below: Axes, variable: str, rows: Sequence[Row]) -> None:
+def _panel(above: Axes, below: Axes, variable: str, rows: Sequence[Row], widths: Sequence[int]) -> None:
     if variable == "joint":
         rows = [{**row, "x": row["fitted"], "low": None, "high": None} for row in rows]
         above.set_title("jointly, all nets", loc="left")
+    elif variable == "samples":
+        above.set_title("in samples", loc="left")
     else:
         above.set_title(f"in {variable}, {sized(max(row['samples'] for row in rows))}", loc="left")
-    if variable != "depth":
+    if variable in ("parameters", "joint"):
         line = "-" if variable == "joint" or rows[0]["alpha"] is not None else DASHES
         draw_curve(above, rows, GREY, line)
-    for rank, (width, own) in enumerate(by_width(rows).items()):
+    for width, own in by_width(rows).items():
+        rank = widths.index(width)
         draw_points(above, own, width_colour(width), marker(rank))
         if variable == "depth":
             draw_curve(above, own, width_colour(width), "-" if own[0]["alpha"] is not None else DASHES)
+        if variable == "samples":
+            for depth in sorted({row["depth"] for row in own}):
+                law = [row for row in own if row["depth"] == depth]
+                draw_curve(above, law, width_colour(width), "-" if law[0]["alpha"] is not None else DASHES)
         draw_residuals(below, own, width_colour(width), marker(rank))
     below.set_xscale("log", base=2 if variable == "depth" else 10)
     plain_log_axis(below.xaxis, [row["x"] for row in rows])
@@ -109,6 +130,12 @@ def _headline(rows: Sequence[Row]) -> str:
         told.append(
             f"in depth at width {known[0]['width']} {exponent(known[0])}" if known else "in depth not identified"
         )
+    samples = {(row["depth"], row["width"]): row for row in rows if row["variable"] == "samples"}
+    if len(samples) == 1:
+        told.append(f"in samples {exponent(next(iter(samples.values())))}")
+    elif samples:
+        known = [row for row in samples.values() if row["alpha"] is not None]
+        told.append(f"in samples identified for {len(known)} of {len(samples)} nets")
     parameters = next((row for row in rows if row["variable"] == "parameters"), None)
     if parameters is not None:
         told.append(f"in parameters {exponent(parameters)}")

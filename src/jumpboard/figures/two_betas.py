@@ -90,6 +90,8 @@ def _scale(axis: Axis, set_scale: Callable[[str], None], values: Sequence[float]
     if values and min(values) > 0 and max(values) > WIDE * min(values):
         set_scale("log")
         plain_log_axis(axis, values)
+    else:
+        axis.set_major_locator(MaxNLocator(4))
 
 
 def _told(row: Row, name: str) -> str:
