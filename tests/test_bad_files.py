@@ -124,7 +124,7 @@ def chain(tmp_path_factory: pytest.TempPathFactory, splits_file: Path) -> Chain:
 NOT_WHOLE = {
     "table": f"not a whole Parquet table written by jumpboard; {REMEDY}",
     "checkpoints": f"not a whole checkpoint file written by jumpboard; {REMEDY}",
-    "config": f"not the resolved config of a run; {REMEDY}",
+    "config": f"not a whole JSON file; {REMEDY}",
 }
 Damage = Callable[[Path], None]
 STAGES: dict[str, tuple[str, str, Damage, str]] = {  # stage, the file, what is done to it, the answer

@@ -306,10 +306,10 @@ def test_expanded_nets_are_within_at_begin_and_end(capped_cell: Cell, monkeypatc
     """All arms of a real job, expanded at its very beginning, with steps of up to a hundred times the stream's size."""
     spec = {
         "reference": "init", "splits": {"train": 200, "test": 60, "fresh": 100},
-        "steps": {"lowest": 0.01, "highest": 100, "count": 4}, "scratch": [0.5],
+        "steps": {"lowest": 0.01, "highest": 100, "count": 4}, "scratch": [0.5], "keep_nets": True,
     }  # fmt: skip
     recipe = TRAININGS["resmlp"] | RUN | WILD
-    one = Expanded(capped_cell, "expand_depth", ("jumpboard", "step_gains", "expansion"), spec, recipe)
+    one = Expanded(capped_cell, "expand_depth", ("jumpboard", "step_gains", "expansion"), spec, recipe, True)
     write_fresh(one, 100)
     seen: list[tuple[Net, dict[str, Tensor]]] = []
 

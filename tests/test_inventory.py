@@ -20,7 +20,7 @@ from jumpboard.artefacts.tables import read_header, read_table
 from jumpboard.configuration.inventory import OF_COPIES, ROWS, WORDS, card_params, row_params
 from jumpboard.configuration.load import Configuration, load_files, merged, read_yaml, resolve
 from jumpboard.configuration.plan import Plan
-from jumpboard.configuration.selection import SECTIONS
+from jumpboard.configuration.selection import FITS, SECTIONS
 from jumpboard.configuration.validation import schema
 from jumpboard.configuration.workflow import open_run
 from jumpboard.data.card import sha256_of_rows
@@ -45,7 +45,7 @@ CIFAR_GRID = [
         "product": {"depth": [3], "width": [2], "samples": [100]},
     }
 ]
-NO_BLOCKS: dict[str, Any] = {section: [] for section in SECTIONS.values()}
+NO_BLOCKS: dict[str, Any] = {section: [] for section in (*SECTIONS.values(), FITS)}
 CIFAR = {**merged(CONFIG, {"grid": CIFAR_GRID}), **NO_BLOCKS}
 
 

@@ -24,7 +24,7 @@ from test_workflow import INVENTORY, RUN, TINY, copy_checkout, environment, snak
 COMMANDS = ("sbatch", "srun", "squeue", "sacct", "scancel", "sinfo", "scontrol")
 CELL = "waves/resmlp/depth_2/width_4/samples_200"
 TRAINED = f"{RUN}/results/train_baseline/metrics/{CELL}.parquet"
-REMOTE = {"prepare_fresh", "train_baseline", "measure_gradients", "expand_depth"}
+REMOTE = {"prepare_fresh", "train_baseline", "measure_gradients", "expand_depth", "certify"}
 FAST = [
     "--latency-wait=1", "--slurm-status-command=squeue", "--slurm-init-seconds-before-status-checks=1",
     "--seconds-between-status-checks=1",
@@ -196,13 +196,14 @@ def test_only_training_measuring_and_fresh_samples_are_submitted(stand: Stand) -
     assert done.returncode == 0, done.stdout
     submitted, steps = stand.words("sbatch"), stand.words("srun")
     assert submitted.keys() == steps.keys() == REMOTE
-    assert len(list(stand.notes.glob("sbatch.*"))) == 4
+    assert len(list(stand.notes.glob("sbatch.*"))) == 5
     for words in (submitted, steps):
         assert {rule: gpu_words(words[rule]) for rule in REMOTE} == {
             "prepare_fresh": [],
             "train_baseline": ["--gpus=1"],
             "measure_gradients": ["--gpus=1"],
             "expand_depth": ["--gpus=1"],
+            "certify": ["--gpus=1"],
         }
     assert "--cpus-per-task=2" in submitted["train_baseline"]
     assert "--cpus-per-task=2" in steps["train_baseline"]

@@ -64,7 +64,7 @@ def read_json(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
-        raise InputError(f"{path}: not a whole JSON file") from None
+        raise InputError(f"{path}: not a whole JSON file; {REMEDY}") from None
 
 
 def read_manifest(path: Path) -> dict[str, dict[str, Any]]:

@@ -9,13 +9,15 @@ import operator
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from textwrap import shorten
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
 from jumpboard.errors import InputError
 from jumpboard.theory.forms import FloatArray
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 LONGEST, DEEPEST = 1000, 50
 OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
@@ -30,9 +32,10 @@ OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
 ACCEPTED = "accepted: column names, numbers, + - * / ** and parentheses"
 
 
-def read_any_table(path: Path) -> pa.Table:
+def read_any_table(path: Path) -> "pa.Table":
     """A CSV or Parquet file as an arrow table. Raises InputError, naming the file, for anything else, for a table
     without rows, and for one that names a column twice."""
+    import pyarrow as pa  # the other commands do without
     import pyarrow.csv
     import pyarrow.parquet
 
@@ -56,7 +59,7 @@ def read_any_table(path: Path) -> pa.Table:
     return table
 
 
-def labels(table: pa.Table, name: str, argument: str) -> list[Any]:
+def labels(table: "pa.Table", name: str, argument: str) -> list[Any]:
     """The values of a column that names seeds or groups. Raises InputError where one is missing."""
     values: list[Any] = _column(table, name, argument).to_pylist()
     if None in values:
@@ -64,7 +67,7 @@ def labels(table: pa.Table, name: str, argument: str) -> list[Any]:
     return values
 
 
-def numbers(table: pa.Table, text: str, argument: str) -> tuple[str, FloatArray]:
+def numbers(table: "pa.Table", text: str, argument: str) -> tuple[str, FloatArray]:
     """A column, formula or `name=formula`: its name and its values [n], all finite.
 
     Raises InputError naming the argument, and the first row without a finite number.
@@ -84,15 +87,17 @@ def numbers(table: pa.Table, text: str, argument: str) -> tuple[str, FloatArray]
     return name, values
 
 
-def _column(table: pa.Table, name: str, argument: str) -> pa.ChunkedArray:
+def _column(table: "pa.Table", name: str, argument: str) -> "pa.ChunkedArray":
     if name not in table.column_names:
         known = shorten(", ".join(table.column_names), 200)
         raise InputError(f"{argument}: column '{name}' is not in the table; accepted: {known}")
     return table.column(name)
 
 
-def _numeric(table: pa.Table, name: str, argument: str) -> FloatArray:
+def _numeric(table: "pa.Table", name: str, argument: str) -> FloatArray:
     column = _column(table, name, argument)
+    import pyarrow as pa
+
     kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
     if not any(is_kind(column.type) for is_kind in kinds):
         raise InputError(f"{argument}: column '{name}' holds {column.type}; accepted: numbers")
@@ -100,7 +105,7 @@ def _numeric(table: pa.Table, name: str, argument: str) -> FloatArray:
     return values
 
 
-def _formula(table: pa.Table, formula: str, argument: str) -> FloatArray:
+def _formula(table: "pa.Table", formula: str, argument: str) -> FloatArray:
     if len(formula) > LONGEST:
         raise InputError(f"{argument}: a formula of {len(formula)} characters; accepted: up to {LONGEST}")
     try:
@@ -112,7 +117,7 @@ def _formula(table: pa.Table, formula: str, argument: str) -> FloatArray:
     return np.broadcast_to(value, table.num_rows).astype(np.float64)
 
 
-def _value(node: ast.AST, table: pa.Table, argument: str, depth: int) -> FloatArray:
+def _value(node: ast.AST, table: "pa.Table", argument: str, depth: int) -> FloatArray:
     if depth > DEEPEST:
         raise InputError(f"{argument}: a formula nested more than {DEEPEST} deep; accepted: up to {DEEPEST}")
 
