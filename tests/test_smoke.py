@@ -57,7 +57,8 @@ def files(run: Path, plan: Plan) -> dict[Path, Artefact]:
     return {run / config[one.place] / one.path: one for one in plan.artefacts()}
 
 
-MAY_BE_EMPTY = {"betas", "fitted_chain", "vacuity_map"}  # of a net without a chain, or that no route covers
+MAY_BE_EMPTY = {"betas", "fitted_chain", "vacuity_map", "extrapolation", "rival_laws"}
+"""Of a net without a chain, that no route covers, or with too few sizes to fit."""
 MOMENTS = {
     "train_baseline": ("init", "final"),
     "expand_depth": ("site_0/jumpboard_train", "site_0/jumpboard_all"),
