@@ -1,10 +1,10 @@
 # make figures   install into .venv if needed, then rebuild every figure of the embedded default (CONFIG names overlays)
 # make test      install into .venv if needed, then run the tests
-# make soak      kill the smoke run 100 times at random moments, and compare what it ends with: 20 to 30 minutes
+# make soak      kill the smoke run 100 times at random moments, and compare what it ends with
 # make test-slurm  run the smoke config on a SLURM cluster of one node, started for it; in a container, as root
 # make adopt     take over results that were copied here, after checking them (CONFIG names overlays, if any)
 # make release   rebuild, then write the released run, the README's table and the config's expected numbers
-# make report    finish the run, then put it on one page, with all figures and plotted tables, into results/report.zip
+# make report    finish the run, then put it on one page, with all figures and plotted tables, into report.zip of its results
 # PYTHON=python3.12 picks the interpreter; TORCH_INDEX=<address> takes torch from another index, such as the CPU builds
 PYTHON ?= python3
 TORCH_INDEX ?=

@@ -199,7 +199,8 @@ def test_a_run_with_a_site_too_few_or_too_many_is_refused(table: str, fault: str
 def test_a_table_that_no_claim_reads_is_refused() -> None:
     with pytest.raises(
         InputError,
-        match="no claim reads table 'curves'; accepted: chain, covariance, expansion, jumpboard, metrics, moments, r",
+        match="no claim reads table 'curves'; accepted: chain, covariance, expansion, jumpboard, metrics, moments, "
+        "routes, signal, step_gains, widening$",
     ):
         run_values({"curves": []}, ["curves"], "test", None)
 

@@ -184,6 +184,8 @@ def test_every_figure_has_its_caption_claims_table_and_digest(
     assert re.search(r"Claims: widening_beats_training_on ●.supported", shown)
     shown = text[text.index("chain: mnist1d, resmlp") :].split("Drawn from")[0]
     assert re.search(r"Claims: two_betas_agree .{1,3}not evaluated", shown)
+    overview = text[text.index(" ".join(figure_module("claims_overview").CAPTION.split())) :].split("Drawn from")[0]
+    assert "Claims:" not in overview, "no claim names it: it shows them all"
 
 
 def test_environment_and_cost_are_those_of_headers_and_records(parts: tuple[Reader, dict[str, bytes]]) -> None:

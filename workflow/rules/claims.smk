@@ -1,4 +1,4 @@
-# Contract: config, inventory, ledger -> <results>/config.json; collected tables -> <results>/evaluate_claims/claims.parquet.
+# Contract: config, inventory, ledger -> <results>/config.json; collected and fitted tables -> <results>/evaluate_claims/claims.parquet.
 
 
 rule resolve_config:
@@ -26,20 +26,18 @@ rule resolve_config:
 rule evaluate_claims:
     input:
         config="<results>/config.json",
-        metrics=[f"<results>/collect/metrics/{'/'.join(one)}.parquet" for one in PLAN.experiments("train_baseline")],
-        signal=[f"<results>/collect/signal/{'/'.join(one)}.parquet" for one in PLAN.experiments("measure_gradients")],
-        moments=[f"<results>/collect/moments/{'/'.join(one)}.parquet" for one in PLAN.experiments("measure_gradients")],
-        covariance=[
-            f"<results>/collect/covariance/{'/'.join(one)}.parquet" for one in PLAN.experiments("measure_gradients")
-        ],
-        jumpboard=[f"<results>/collect/jumpboard/{'/'.join(one)}.parquet" for one in PLAN.experiments("expand_depth")],
-        step_gains=[f"<results>/collect/step_gains/{'/'.join(one)}.parquet" for one in PLAN.experiments("expand_depth")],
-        expansion=[f"<results>/collect/expansion/{'/'.join(one)}.parquet" for one in PLAN.experiments("expand_depth")],
-        widening=[f"<results>/collect/widening/{'/'.join(one)}.parquet" for one in PLAN.experiments("expand_width")],
-        routes=[f"<results>/collect/routes/{'/'.join(one)}.parquet" for one in PLAN.experiments("certify")],
-        chain=[f"<results>/collect/chain/{'/'.join(one)}.parquet" for one in PLAN.experiments("expand_chain")],
-        fits=[f"<results>/fit_power_law/fits/{'/'.join(one)}.parquet" for one in PLAN.fitted()],
-        betas=[f"<results>/fit_power_law/betas/{'/'.join(one)}.parquet" for one in PLAN.fitted()],
+        metrics=tables_of("metrics"),
+        signal=tables_of("signal"),
+        moments=tables_of("moments"),
+        covariance=tables_of("covariance"),
+        jumpboard=tables_of("jumpboard"),
+        step_gains=tables_of("step_gains"),
+        expansion=tables_of("expansion"),
+        widening=tables_of("widening"),
+        routes=tables_of("routes"),
+        chain=tables_of("chain"),
+        fits=tables_of("fits"),
+        betas=tables_of("betas"),
     output:
         claims="<results>/evaluate_claims/claims.parquet",
     log:

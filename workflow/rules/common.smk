@@ -3,7 +3,7 @@ import json
 
 from jumpboard.artefacts import paths
 from jumpboard.configuration.devices import gpus_asked
-from jumpboard.configuration.plan import COLLECTED
+from jumpboard.configuration.plan import COLLECTED, table_place
 
 DEFAULT_RESOURCES = {"threads": 1, "mem_mb": 1000, "runtime": 10, "gpu": 0}
 
@@ -85,3 +85,11 @@ def fitted_chains(wildcards):
     """The collected chains of the net, where it has any."""
     cells = PLAN.cells("expand_chain", wildcards.dataset, wildcards.arch)
     return [f"{config['results']}/collect/chain/{wildcards.dataset}/{wildcards.arch}.parquet"] if cells else []
+
+
+def tables_of(table):
+    """A collected or fitted table of every net that has it."""
+    place = f"{config['results']}/{table_place(table)}"
+    return [
+        paths.filled(place, {"table": table, "dataset": dataset, "arch": arch}) for dataset, arch in PLAN.nets_of(table)
+    ]

@@ -1,7 +1,6 @@
 # Contract: collected or fitted table of a (data set, arch) -> <figures>/<figure>/<dataset>/<arch>.{svg,png,parquet}, the
 #           last the plotted table; table of the run -> <figures>/<figure>.{svg,png,parquet}. One rule per figure of the
 #           library's registry, all through the stage draw_figure.
-from jumpboard.configuration.plan import table_place
 from jumpboard.figures.registry import FIGURES, RUN_FIGURES
 
 DRAWN = {
