@@ -200,7 +200,7 @@ def test_a_table_that_no_claim_reads_is_refused() -> None:
     with pytest.raises(
         InputError,
         match="no claim reads table 'curves'; accepted: chain, covariance, expansion, jumpboard, metrics, moments, "
-        "routes, signal, step_gains, widening$",
+        "routes, signal, step_gains, widening",
     ):
         run_values({"curves": []}, ["curves"], "test", None)
 
